@@ -1,0 +1,240 @@
+"""Run records on disk: one JSON file a finished run, written whole or not at all.
+
+Layout under the store's root (``results/runs`` by default)::
+
+    records/<run_id>.json    finished runs
+    failures/<run_id>.json   runs whose last try failed; removed when a later try succeeds
+    failures/dataset-<name>.json   data sets that could not be had
+    models/                  model files the records point to
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from repro import provenance
+
+SCHEMA = 1
+_TRACEBACK_LINES = 30
+_REQUIRED = ("schema", "run_id", "identity", "scores")
+
+
+class StoreError(RuntimeError):
+    """A record cannot be read or written; the message says which, why, and what to do."""
+
+
+def run_id(identity: Mapping[str, Any]) -> str:
+    """Return the name of the run with this identity: 16 hex digits of the SHA-256 of its canonical JSON.
+
+    Parameters
+    ----------
+    identity : mapping
+        ``dataset``, ``protocol``, ``model``, ``params`` and ``seed``; JSON values only.
+    """
+    canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file so that a reader, or a kill at any moment, finds the old file or the whole new one.
+
+    Raises
+    ------
+    StoreError
+        If the folder cannot be written or the disk is full. Nothing is left behind then.
+    """
+    # Host and process in the name tell a later clean-up whose leftover this is.
+    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}. Nothing was changed; make room or make the folder "
+            "writable, then run the same command again."
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` survive a power cut, where the system lets folders be opened."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class RunStore:
+    """The records, failures and models under one folder.
+
+    Parameters
+    ----------
+    root : path
+        Made on first writing.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        self.records_dir = self.root / "records"
+        self.failures_dir = self.root / "failures"
+        self.models_dir = self.root / "models"
+        self.tables_dir = self.root / "tables"
+
+    def prepare(self) -> None:
+        """Make the folders and check that they can be written.
+
+        Raises
+        ------
+        StoreError
+            If they cannot, before any work is done.
+        """
+        for folder in (self.records_dir, self.failures_dir, self.models_dir, self.tables_dir):
+            probe = folder / f".probe.{os.getpid()}"
+            write_atomically(probe, "")
+            probe.unlink(missing_ok=True)
+
+    def record_path(self, identifier: str) -> Path:
+        """Return where the record of this run lies, or would."""
+        return self.records_dir / f"{identifier}.json"
+
+    def has(self, identifier: str) -> bool:
+        """Tell whether the run is recorded."""
+        return self.record_path(identifier).exists()
+
+    def read(self, identifier: str) -> dict[str, Any]:
+        """Return the record of a run.
+
+        Raises
+        ------
+        StoreError
+            If there is none, or the file is no record of this run.
+        """
+        path = self.record_path(identifier)
+        record = _read_json(path)
+        missing = [key for key in _REQUIRED if key not in record]
+        if missing:
+            raise StoreError(f"{path} is no run record: {', '.join(missing)} missing. Delete it to run the cell again.")
+        if record["schema"] != SCHEMA:
+            raise StoreError(
+                f"{path} has schema {record['schema']}, this version reads {SCHEMA}. Delete it to run the cell again."
+            )
+        if record["run_id"] != identifier or run_id(record["identity"]) != identifier:
+            raise StoreError(
+                f"{path} does not hold the run its name says: its identity has the run id "
+                f"{run_id(record['identity'])}. Delete it to run the cell again."
+            )
+        return record
+
+    def identifiers(self) -> list[str]:
+        """Return the ids of all recorded runs, sorted."""
+        return sorted(path.stem for path in self.records_dir.glob("*.json") if not path.name.startswith("."))
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield all records in the order of their ids."""
+        for identifier in self.identifiers():
+            yield self.read(identifier)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Record a finished run and forget its failures.
+
+        Raises
+        ------
+        StoreError
+            If the record is not whole, or cannot be written.
+        """
+        missing = [key for key in _REQUIRED if key not in record]
+        if missing or record["run_id"] != run_id(record["identity"]):
+            raise StoreError(f"not a whole run record: missing {missing}, run id {record.get('run_id')!r}")
+        write_atomically(self.record_path(record["run_id"]), _to_json(record))
+        self.forget_failure(record["run_id"])
+
+    def write_failure(self, identity: Mapping[str, Any], error: BaseException | str) -> None:
+        """Note why the last try of a run failed."""
+        self._write_failure(run_id(identity), {"identity": dict(identity)}, error)
+
+    def write_missing_dataset(self, name: str, error: BaseException | str) -> None:
+        """Note why a data set could not be had."""
+        self._write_failure(f"dataset-{name}", {"dataset": name}, error)
+
+    def _write_failure(self, stem: str, what: Mapping[str, Any], error: BaseException | str) -> None:
+        lines: list[str] = []
+        if isinstance(error, BaseException):
+            lines = "".join(traceback.format_exception(error)).splitlines()[-_TRACEBACK_LINES:]
+            error = f"{type(error).__name__}: {error}"
+        note = {**what, "error": error, "traceback": lines, "time": provenance.utc_now()}
+        write_atomically(self.failures_dir / f"{stem}.json", _to_json(note, indent=1))
+
+    def failure(self, identifier: str) -> str | None:
+        """Return why the last try of a run failed, None if it did not."""
+        return self._failure(identifier)
+
+    def missing_dataset(self, name: str) -> str | None:
+        """Return why a data set could not be had at the last try, None if it could."""
+        return self._failure(f"dataset-{name}")
+
+    def _failure(self, stem: str) -> str | None:
+        path = self.failures_dir / f"{stem}.json"
+        return str(_read_json(path).get("error")) if path.exists() else None
+
+    def forget_failure(self, identifier: str) -> None:
+        """Remove the note of a failed try."""
+        (self.failures_dir / f"{identifier}.json").unlink(missing_ok=True)
+
+    def forget_missing_dataset(self, name: str) -> None:
+        """Remove the note that a data set could not be had."""
+        self.forget_failure(f"dataset-{name}")
+
+    def clean_temporary(self) -> list[Path]:
+        """Remove what killed processes of this machine left half written; return the removed files."""
+        host = socket.gethostname()
+        removed = []
+        for path in self.root.glob("*/.*.tmp"):
+            owner = path.name.removesuffix(".tmp")
+            if not owner.rpartition(".")[0].endswith(f".{host}"):
+                continue
+            process = owner.rpartition(".")[2]
+            if process.isdigit() and not psutil.pid_exists(int(process)):
+                path.unlink(missing_ok=True)
+                removed.append(path)
+        return removed
+
+
+def _to_json(value: Mapping[str, Any], indent: int | None = None) -> str:
+    separators = (",", ":") if indent is None else None
+    return json.dumps(value, indent=indent, separators=separators, sort_keys=False, allow_nan=False) + "\n"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StoreError(f"there is no {path}; the run has not been recorded") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from error
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StoreError(
+            f"{path} is not whole JSON ({error}); it was not written by this program. Delete it to run the cell again."
+        ) from error
+    if not isinstance(value, dict):
+        raise StoreError(f"{path} holds a {type(value).__name__}, not an object; delete it to run the cell again")
+    return value
