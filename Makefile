@@ -1,0 +1,80 @@
+# Every target can be the first one called on a fresh clone: it sets up .venv and builds the C core
+# when that is needed. `make help` lists them.
+
+.DEFAULT_GOAL := help
+PYTHON ?=
+VENV   := .venv
+PY     := $(VENV)/bin/python
+
+# Passed to the experiments; empty means everything (see README.md).
+DATASETS   ?=
+MODELS     ?=
+SEEDS      ?=
+DATASET    ?= yeast
+MODEL      ?= gbdt_mo
+EXPERIMENT ?= table5
+
+C_FILES    := $(wildcard gbdtmo_core/csrc/*.[ch] tests/c/*.[ch])
+PY_SOURCES := gbdtmo_core datasets repro tests setup.py
+
+.PHONY: FORCE help setup native test test-c lint format check reproduce-table5 grid mlflow-ui \
+        publish wheel lock clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+
+setup: native  ## Make .venv from the pinned lock and build the C core (PYTHON=... picks the interpreter)
+
+# Always asked, since only the script can tell a whole set-up from an interrupted or outdated one;
+# it leaves the stamp alone when there is nothing to do, and make then rebuilds nothing.
+$(VENV)/.installed: FORCE
+	@PYTHON='$(PYTHON)' scripts/bootstrap.sh
+
+native: $(VENV)/.native  ## Compile gbdtmo_core._native in place
+
+$(VENV)/.native: $(VENV)/.installed $(wildcard gbdtmo_core/csrc/*.[ch]) gbdtmo_core/build_native.py setup.py
+	$(PY) setup.py --quiet build_ext --inplace --force
+	@touch $@
+
+test: native  ## Run all tests, the C units under sanitizers among them
+	$(PY) -m pytest
+
+test-c: native  ## Run the C unit tests alone
+	$(PY) -m pytest tests/c
+
+lint: native  ## ruff, mypy, import rules, clang-format
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-cache
+	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
+
+format: $(VENV)/.installed  ## Rewrite Python and C sources in the project's format
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+	$(VENV)/bin/clang-format -i $(C_FILES)
+
+check: lint test  ## lint and test
+
+reproduce-table5: native  ## Table V: run what is missing, write the tables (DATASETS=a,b MODELS=c SEEDS=n narrow it)
+	$(PY) -m repro.sweep experiment=table5 --datasets "$(DATASETS)" --models "$(MODELS)" --seeds "$(SEEDS)"
+
+grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=yeast MODEL=gbdt_mo)
+	$(PY) -m repro.sweep experiment=grid --datasets "$(DATASET)" --models "$(MODEL)"
+
+mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
+	$(PY) -m repro.tracking ui
+
+publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5)
+	$(PY) -m repro.report publish $(EXPERIMENT)
+
+wheel: native  ## Build the wheel of gbdtmo_core into dist/
+	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+lock: $(VENV)/.installed  ## Regenerate requirements/py3*.lock from requirements/*.in
+	scripts/lock.sh
+
+clean:  ## Remove .venv, build products and caches; results stay
+	rm -rf $(VENV) build dist *.egg-info gbdtmo_core/_native*.so gbdtmo_core/_native.c
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find gbdtmo_core datasets repro tests -name __pycache__ -prune -exec rm -rf {} +
