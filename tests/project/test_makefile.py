@@ -1,0 +1,33 @@
+"""The Makefile explains itself, and the README, CI and Makefile name the same commands."""
+
+import re
+import subprocess
+from pathlib import Path
+
+
+def _targets(project_root: Path) -> set[str]:
+    """Every target a user would call: no files, no variables."""
+    return set(re.findall(r"^([a-z][a-z0-9-]*):(?!=)", (project_root / "Makefile").read_text(), re.MULTILINE))
+
+
+def test_help_lists_every_target(project_root: Path) -> None:
+    listed = subprocess.run(["make", "-s", "help"], cwd=project_root, capture_output=True, text=True, check=True)
+    names = {line.split()[0] for line in listed.stdout.splitlines()}
+    assert names == _targets(project_root)
+    required = {"help", "setup", "test", "lint", "check", "reproduce-table5", "grid", "mlflow-ui", "publish", "clean"}
+    assert required <= names
+
+
+def test_targets_can_be_called_first(project_root: Path) -> None:
+    """Each target but those that need no Python sets the environment up before it uses it."""
+    for target in _targets(project_root) - {"help", "clean"}:
+        command = ["make", "-n", target]
+        plan = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=True).stdout
+        assert "scripts/bootstrap.sh" in plan.split(".venv/bin/")[0], target
+
+
+def test_ci_runs_the_test_command_of_the_readme(project_root: Path) -> None:
+    ci = (project_root / ".ci/run").read_text()
+    commands = re.findall(r"^(?:exec )?(make .*)$", ci, re.MULTILINE)
+    assert commands == ["make test"]
+    assert "make test" in (project_root / "README.md").read_text()
