@@ -1,1 +1,5 @@
-"""Runs, records and tables of the reproduction; works from the checkout, is not part of the wheel."""
+"""Reproduction harness: runs cells (data set, model, protocol, seed), makes tables from their records."""
+
+from repro.resolvers import register_resolvers
+
+register_resolvers()

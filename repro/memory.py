@@ -1,0 +1,32 @@
+"""Peak memory of a stretch of this process."""
+
+import resource
+import sys
+from pathlib import Path
+
+_STATUS = Path("/proc/self/status")
+_CLEAR_REFS = Path("/proc/self/clear_refs")
+
+
+def reset_peak() -> bool:
+    """Start a new measurement; return False where the system cannot forget the process's earlier peak.
+
+    Linux forgets it when 5 is written to ``/proc/self/clear_refs``.
+    """
+    try:
+        _CLEAR_REFS.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def peak_mb() -> float:
+    """Largest resident memory in MiB since `reset_peak`; since the process started where that is False."""
+    try:
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass  # no /proc: the figure of the whole process follows
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024

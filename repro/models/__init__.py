@@ -1,0 +1,1 @@
+"""Adapters that give every library the same shape; one a file, chosen by ``_target_`` in ``conf/model``."""

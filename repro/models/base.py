@@ -1,0 +1,103 @@
+"""What every model adapter offers to a run."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What one fit did.
+
+    Attributes
+    ----------
+    best_round : int or list of int
+        Number of rounds used for prediction; a list, one an output, where each output stops on its own.
+    rounds : int
+        Number of rounds trained (the largest over outputs).
+    n_trees, n_leaves : int
+        Trees used for prediction and their leaves.
+    unassigned_fraction : float or None
+        Mean share of training rows that a tree used for prediction gives no leaf; None if that cannot be.
+    history : dict of str to list of float
+        The early-stopping metric on the evaluation rows after each round. Where each output stops on its own
+        the names end in ``_output_<j>``.
+    construct_seconds, train_seconds : float
+        Wall time of binning and of the boosting rounds, the latter with evaluation.
+    """
+
+    best_round: int | list[int]
+    rounds: int
+    n_trees: int
+    n_leaves: int
+    unassigned_fraction: float | None
+    history: dict[str, list[float]]
+    construct_seconds: float
+    train_seconds: float
+
+
+class Model(ABC):
+    """A boosted model with early stopping; built from hyper-parameters given by keyword."""
+
+    suffix: ClassVar[str]
+    """File name ending of a saved model."""
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        X_eval: Array,
+        y_eval: Array,
+        *,
+        task: str,
+        n_outputs: int,
+        seed: int,
+        n_jobs: int,
+    ) -> FitReport:
+        """Train until the evaluation rows have not improved for the configured number of rounds.
+
+        Parameters
+        ----------
+        X, X_eval : ndarray of float32, shape (n, n_features)
+            May hold NaN where the library allows it.
+        y, y_eval : ndarray
+            Codes 0..n_outputs-1 (n,) for "multiclass", of which `y` may lack some; (n, n_outputs) for
+            "regression" and "multilabel" (0/1).
+        task : str
+            "multiclass": softmax cross-entropy, stopped on accuracy. Else squared error, stopped on RMSE.
+        n_outputs : int
+            Number of classes, labels or targets.
+        seed : int
+            For libraries that draw random numbers.
+        n_jobs : int
+            Number of threads.
+        """
+
+    @abstractmethod
+    def predict_scores(self, X: Array) -> Array:
+        """Raw scores (regression: predictions) at the best round, float64 (n, n_outputs)."""
+
+    @abstractmethod
+    def save(self, path: Path) -> None:
+        """Write the trained model to `path` in the library's own format."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoostingParameters:
+    """Hyper-parameters that every boosting library knows under some name; values come from ``conf/model``."""
+
+    n_estimators: int
+    learning_rate: float
+    max_depth: int
+    max_leaves: int
+    max_bins: int
+    min_samples_leaf: int
+    min_split_gain: float
+    reg_lambda: float
+    early_stopping_rounds: int

@@ -1,0 +1,95 @@
+"""Adapter of our own estimators: GBDT-MO, GBDT-SO, GBDT-sparse and released growth, by parameters."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gbdtmo_core import GBDTMOClassifier, GBDTMORegressor
+from repro.models.base import Array, FitReport, Model
+
+
+class GBDTMO(Model):
+    """Boosted multi-output trees of `gbdtmo_core`; keywords are those of its estimators."""
+
+    suffix = ".npz"
+
+    def __init__(self, **parameters: Any) -> None:
+        self._parameters = parameters
+        self._estimator: GBDTMOClassifier | GBDTMORegressor | None = None
+        self._n_outputs = 0
+
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        X_eval: Array,
+        y_eval: Array,
+        *,
+        task: str,
+        n_outputs: int,
+        seed: int,
+        n_jobs: int,
+    ) -> FitReport:
+        """See `Model.fit`; the estimators draw no random numbers, so `seed` has no effect."""
+        self._n_outputs = n_outputs
+        if task == "multiclass":
+            classifier = GBDTMOClassifier(**self._parameters, eval_metric="accuracy", n_jobs=n_jobs)
+            self._estimator = classifier.fit(X, y, eval_set=(X_eval, y_eval), classes=np.arange(n_outputs))
+        else:
+            regressor = GBDTMORegressor(**self._parameters, eval_metric="rmse", n_jobs=n_jobs)
+            self._estimator = regressor.fit(X, y, eval_set=(X_eval, y_eval))
+        return _report(self._estimator)
+
+    def predict_scores(self, X: Array) -> Array:
+        if isinstance(self._estimator, GBDTMOClassifier):
+            scores = np.asarray(self._estimator.decision_function(X), dtype=np.float64)
+            if scores.ndim == 1:  # two classes: the difference of their scores
+                return np.column_stack([np.zeros_like(scores), scores])
+            return scores
+        return np.asarray(self._fitted().predict(X), dtype=np.float64).reshape(len(X), self._n_outputs)
+
+    def save(self, path: Path) -> None:
+        self._fitted().save_model(path)
+
+    def _fitted(self) -> GBDTMOClassifier | GBDTMORegressor:
+        if self._estimator is None:
+            raise RuntimeError("the model is not fitted; call fit first")
+        return self._estimator
+
+
+def _report(estimator: GBDTMOClassifier | GBDTMORegressor) -> FitReport:
+    used = _trees_used(estimator.tree_output_, estimator.best_iteration_)
+    best = np.asarray(estimator.best_iteration_)
+    return FitReport(
+        best_round=best.tolist(),
+        rounds=int(np.max(estimator.n_iter_)),
+        n_trees=int(np.count_nonzero(used)),
+        n_leaves=int(np.sum(np.asarray(estimator.n_leaves_)[used])),
+        unassigned_fraction=float(np.mean(np.asarray(estimator.unassigned_fraction_)[used])),
+        history=_history(estimator.evals_result_["validation"]),
+        construct_seconds=float(estimator.fit_seconds_["binning"]),
+        train_seconds=float(estimator.fit_seconds_["training"]),
+    )
+
+
+def _trees_used(tree_output: Array, best_round: Any) -> Array:
+    """Mask of the trees that prediction uses: of each output (-1: all of them) the first `best_round`."""
+    tree_output = np.asarray(tree_output)
+    used = np.zeros(len(tree_output), dtype=bool)
+    for output in np.unique(tree_output):
+        rounds = best_round if np.ndim(best_round) == 0 else best_round[output]
+        used[np.flatnonzero(tree_output == output)[:rounds]] = True
+    return used
+
+
+def _history(curves: dict[str, Array]) -> dict[str, list[float]]:
+    history = {}
+    for metric, values in curves.items():
+        values = np.asarray(values)
+        if values.ndim == 1:
+            history[metric] = values.tolist()
+        else:  # each output stops on its own; NaN follows its last round
+            for output, curve in enumerate(values.T):
+                history[f"{metric}_output_{output}"] = curve[~np.isnan(curve)].tolist()
+    return history

@@ -1,0 +1,13 @@
+"""Functions that the configs under ``conf/`` may call."""
+
+from omegaconf import OmegaConf
+
+
+def max_leaves(max_depth: int) -> int:
+    """Return three quarters of the leaves of a full tree (GBDT-MO, Appendix B), at least one."""
+    return max(1, 3 * 2**max_depth // 4)
+
+
+def register_resolvers() -> None:
+    """Make ``${max_leaves:<depth>}`` known to OmegaConf; calling it again changes nothing."""
+    OmegaConf.register_new_resolver("max_leaves", max_leaves, replace=True)

@@ -1,0 +1,195 @@
+"""Runs one cell: load, split, select, fit, predict, score."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+import datasets
+from datasets.base import Dataset, Split
+from repro import memory, provenance, store
+from repro.fitting import Fit, Selection, fit_model, select
+from repro.metrics import reported_metric, score_all
+from repro.models.base import Model
+from repro.protocol import SELECTION, Protocol, rows
+
+
+def hyperparameters(cfg: DictConfig) -> dict[str, Any]:
+    """Return the resolved hyper-parameters, with the grid of those left open under ``select``."""
+    estimator: Any = OmegaConf.to_container(cfg.model.estimator, resolve=True)
+    params = {name: value for name, value in estimator.items() if name != "_target_"}
+    if cfg.model.get("select"):
+        params["select"] = OmegaConf.to_container(cfg.model.select, resolve=True)
+    return params
+
+
+def identity(cfg: DictConfig) -> dict[str, Any]:
+    """Return what makes a run this run and no other; `repro.store.run_id` names it."""
+    return {
+        "dataset": cfg.dataset.name,
+        "protocol": cfg.protocol.name,
+        "model": cfg.model.name,
+        "params": hyperparameters(cfg),
+        "seed": cfg.seed,
+    }
+
+
+def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, Any]:
+    """Run one cell.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+        With ``dataset``, ``model``, ``protocol`` (one file each of ``conf/``), ``seed`` and ``n_jobs``.
+    models_dir : Path, optional
+        Folder that the trained model is written to, as ``<run_id>`` with the ending of its format. None: the
+        model is not kept.
+
+    Returns
+    -------
+    dict
+        The run record, JSON values only; see `repro.store`. ``seconds.select`` is the time of the trials
+        whose fit is not the result, ``seconds.predict`` that of predicting the test rows; ``peak_memory_mb``
+        (MiB, by `repro.memory`) covers all from loading to predicting.
+
+    Raises
+    ------
+    datasets.DatasetError
+        If the data cannot be had.
+    ValueError
+        If config and data disagree, or a score is not finite.
+    """
+    clock = _Clock()
+    described = provenance.collect(threads=cfg.n_jobs)
+    memory.reset_peak()
+    with clock.measure("load"):
+        data = datasets.load(cfg.dataset.name)
+    _check_task(cfg, data)
+    split = data.split(cfg.seed)
+    protocol: Protocol = instantiate(cfg.protocol)
+    selection = select(cfg, data, split)
+    fit = _final_fit(cfg, data, split, protocol, selection)
+    scores = _score(data, split, protocol, fit.model, clock)
+    peak = memory.peak_mb()
+    run_identity = identity(cfg)
+    run_id = store.run_id(run_identity)
+    artifacts = {"model": _save_model(fit.model, models_dir, run_id)} if models_dir is not None else {}
+    return {
+        "schema": store.SCHEMA,
+        "run_id": run_id,
+        "identity": run_identity,
+        "config": OmegaConf.to_container(cfg, resolve=True),
+        "scores": scores,
+        **_describe_fit(fit, selection),
+        "seconds": _seconds(clock, selection, fit),
+        "peak_memory_mb": peak,
+        "dataset": _describe_data(data, split, protocol),
+        "provenance": described,
+        "artifacts": artifacts,
+    }
+
+
+def _check_task(cfg: DictConfig, data: Dataset) -> None:
+    if cfg.dataset.task != data.task:
+        raise ValueError(
+            f"the config says that the task of {data.name} is {cfg.dataset.task!r}, the data set itself says "
+            f"{data.task!r}; correct its file under conf/dataset"
+        )
+
+
+def _final_fit(cfg: DictConfig, data: Dataset, split: Split, protocol: Protocol, selection: Selection) -> Fit:
+    """Fit as the protocol says, or take the chosen trial where that was done the same way."""
+    same_rows = (protocol.fit_rows, protocol.stop_rows) == (SELECTION.fit_rows, SELECTION.stop_rows)
+    if selection.best is not None and same_rows:
+        return selection.best
+    return fit_model(cfg, data, split, protocol, selection.chosen)
+
+
+def _score(data: Dataset, split: Split, protocol: Protocol, model: Model, clock: "_Clock") -> dict[str, Any]:
+    metric = reported_metric(data.task)
+    test = rows(split, "test")
+    X_test = data.X[test]
+    with clock.measure("predict"):
+        predicted = model.predict_scores(X_test)
+    on_test = score_all(data.task, data.y[test], predicted)
+    on_validation = None
+    if protocol.has_validation:
+        validation = rows(split, "validation")
+        on_validation = score_all(data.task, data.y[validation], model.predict_scores(data.X[validation]))
+    return {
+        "metric": metric,
+        "test": on_test[metric],
+        "validation": on_validation[metric] if on_validation else None,
+        "optimistic": protocol.optimistic,
+        "all": on_test,
+    }
+
+
+def _save_model(model: Model, models_dir: Path, run_id: str) -> str:
+    """Write the model, never half of it under its name; return its place in the store."""
+    models_dir.mkdir(parents=True, exist_ok=True)
+    path = models_dir / f"{run_id}{model.suffix}"
+    partial = models_dir / f".{run_id}.partial{model.suffix}"  # the ending tells some libraries the format
+    model.save(partial)
+    os.replace(partial, path)
+    return f"{models_dir.name}/{path.name}"
+
+
+def _describe_fit(fit: Fit, selection: Selection) -> dict[str, Any]:
+    report = fit.report
+    return {
+        "best_round": report.best_round,
+        "rounds": report.rounds,
+        "n_trees": report.n_trees,
+        "n_leaves": report.n_leaves,
+        "unassigned_fraction": report.unassigned_fraction,
+        "history": report.history,
+        "selected": selection.chosen,
+        "trials": selection.trials,
+    }
+
+
+def _seconds(clock: "_Clock", selection: Selection, fit: Fit) -> dict[str, float]:
+    kept = fit.seconds if fit is selection.best else 0.0
+    return {
+        "load": clock.seconds["load"],
+        "select": selection.seconds - kept if selection.trials else 0.0,
+        "construct": fit.report.construct_seconds,
+        "train": fit.report.train_seconds,
+        "predict": clock.seconds["predict"],
+        "total": clock.total(),
+    }
+
+
+def _describe_data(data: Dataset, split: Split, protocol: Protocol) -> dict[str, Any]:
+    return {
+        "source": data.source,
+        "sha256": dict(data.sha256),
+        "n_fit": len(rows(split, protocol.fit_rows)),
+        "n_validation": len(rows(split, "validation")) if protocol.has_validation else 0,
+        "n_test": len(rows(split, "test")),
+        "n_features": data.X.shape[1],
+        "n_outputs": data.n_outputs,
+    }
+
+
+class _Clock:
+    """Wall time of named phases, and since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] = time.perf_counter() - start
+
+    def total(self) -> float:
+        return time.perf_counter() - self._start
