@@ -1,0 +1,78 @@
+"""The data sets of the reproduction, each loaded by ``datasets.load(name)``.
+
+A module of this package that defines ``load(*, cache_dir, download)`` and has a public name is a data set;
+`base` and `fetch` are the two exceptions.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+from importlib import import_module
+
+from .base import (
+    ChecksumError,
+    DataFolderError,
+    Dataset,
+    DatasetError,
+    FormatError,
+    MissingDataError,
+    Split,
+    UnknownDatasetError,
+)
+
+__all__ = [
+    "ChecksumError",
+    "DataFolderError",
+    "Dataset",
+    "DatasetError",
+    "FormatError",
+    "MissingDataError",
+    "Split",
+    "UnknownDatasetError",
+    "load",
+    "names",
+]
+
+_NOT_A_SET = {"base", "fetch"}
+
+
+def names() -> list[str]:
+    """Return the names `load` accepts, sorted."""
+    modules = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name for name in modules if not name.startswith("_") and name not in _NOT_A_SET)
+
+
+def load(name: str, *, cache_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Dataset:
+    """Load a data set from the user's folder, the cache or its public origin, in this order.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+    cache_dir : path, optional
+        Where downloads are kept. Default: the folder named by ``GBDTMO_CACHE``, else the user's cache folder.
+    download : bool, default True
+        Whether a missing file may be downloaded.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    UnknownDatasetError
+        There is no such data set.
+    ChecksumError
+        A file in the folder named by ``GBDTMO_DATA`` is not the expected one.
+    DataFolderError
+        ``GBDTMO_DATA`` names no folder, or the cache cannot be written.
+    MissingDataError
+        The files are not here and cannot be downloaded; the message says where to get and put them.
+    """
+    if name not in names():
+        raise UnknownDatasetError(f"unknown data set '{name}'; known are: {', '.join(names())}")
+    module = import_module(f".{name}", __name__)
+    dataset = module.load(cache_dir=cache_dir, download=download)
+    assert isinstance(dataset, Dataset)
+    return dataset
