@@ -1,4 +1,6 @@
-"""Bin edges of a column.  ``x <= edge`` goes left; bin ``b`` holds the values above edge ``b - 1`` and up to edge ``b``."""
+"""Bin edges of a column.  Bin ``b`` holds the values above edge ``b - 1``, up to and with edge ``b``."""
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,7 @@ def _midpoint(low: float, high: float) -> float:
 def quantile_edges(column: FloatArray, max_bins: int) -> FloatArray:
     """Midpoints between all distinct values where they fit; else bins of about equally many rows."""
     values, counts = _distinct(column)
-    pairs = list(zip(values[:-1], values[1:], strict=True))
+    pairs = list(pairwise(values))
     if len(values) <= max_bins:
         return np.array([_midpoint(a, b) for a, b in pairs])
     total, passed, target = counts.sum(), 0, counts.sum() / max_bins

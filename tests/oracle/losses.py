@@ -1,7 +1,7 @@
 """Losses (gradient, diagonal Hessian, best constant) and evaluation metrics.
 
-``loss`` is "squared_error", "softmax" or "sigmoid"; ``f`` holds raw scores (n, d) and ``target`` the targets (n, d): numbers,
-one-hot rows or 0/1 indicators.
+``loss`` is "squared_error", "softmax" or "sigmoid"; ``f`` holds raw scores (n, d) and ``target`` the targets (n, d):
+numbers, one-hot rows or 0/1 indicators.
 """
 
 import numpy as np

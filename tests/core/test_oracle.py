@@ -1,0 +1,108 @@
+"""The core against the equations done slowly in NumPy (tests/oracle) on random problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.core.problems import Problem, continuous_problem, exact_problem, factorial_problem
+from tests.core.support import FloatArray, as_reported, fit_core, staged_raw
+
+from tests.oracle import boosting
+
+LOSSES = ["squared_error", "softmax", "sigmoid"]
+NEAR_TIE = 1e-5  # relative; a decision closer than this may fall either way under rounding
+
+
+def _oracle(problem: Problem, **changes: Any) -> boosting.Ensemble:
+    return boosting.fit(problem.X, problem.y, loss=problem.loss, **{**problem.params, **changes})
+
+
+def _assert_same_bits(problem: Problem, oracle: boosting.Ensemble, probe: FloatArray, **changes: Any) -> None:
+    model = fit_core(problem.loss, problem.X, problem.y, **{**problem.params, **changes})
+    for rows in (problem.X, probe):
+        actual = np.array(staged_raw(model, rows))
+        expected = np.array(as_reported(problem.loss, oracle.staged_raw(rows)))
+        np.testing.assert_array_equal(actual, expected, err_msg=repr(problem))
+    n_leaves = [len(tree.leaves) for _, tree in oracle.trees]
+    np.testing.assert_array_equal(model.n_leaves_, n_leaves, err_msg=repr(problem))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("block", range(4))
+def test_exact_gradients_give_exactly_the_same_tree(loss: str, block: int) -> None:
+    for seed in range(100 * block, 100 * block + 100):
+        problem = exact_problem(seed, loss)
+        oracle = _oracle(problem)
+        _assert_same_bits(problem, oracle, problem.probe)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_released_growth_on_exact_gradients(loss: str) -> None:
+    for seed in range(1000, 1150):
+        problem = exact_problem(seed, loss)
+        problem.X, probe = np.nan_to_num(problem.X, nan=2.0), np.nan_to_num(problem.probe, nan=2.0)
+        changes = {"growth": "released", "binning": ["quantile", "released"][seed % 2], "node_cache": 1 + seed % 4}
+        oracle = _oracle(problem, **changes)
+        _assert_same_bits(problem, oracle, probe, **changes)
+
+
+def test_gradients_that_stay_exact_over_rounds() -> None:
+    for seed in range(200):
+        problem = factorial_problem(seed)
+        oracle = _oracle(problem)
+        _assert_same_bits(problem, oracle, problem.probe)
+
+
+def test_exact_problems_are_full_of_ties() -> None:
+    """Else the tests above would not show how ties are decided."""
+    tied = [_oracle(exact_problem(seed, "squared_error")).margins()[0] == 0 for seed in range(100)]
+    assert np.mean(tied) > 0.3
+
+
+def _assert_close_before_a_near_tie(problem: Problem, **changes: Any) -> int:
+    """Compare round by round up to the first near tie; the number of rounds compared."""
+    oracle = _oracle(problem, **changes)
+    close = oracle.margins() < NEAR_TIE
+    rounds = int(close.argmax()) if close.any() else len(close)
+    model = fit_core(problem.loss, problem.X, problem.y, **{**problem.params, **changes})
+    for rows in (problem.X, problem.probe):
+        actual, expected = staged_raw(model, rows), as_reported(problem.loss, oracle.staged_raw(rows))
+        for r in range(rounds):
+            message = f"round {r + 1} of {problem!r}"
+            np.testing.assert_allclose(actual[r], expected[r], rtol=0, atol=1e-6, err_msg=message)
+    n_trees = sum(len(one_round) for one_round in oracle.rounds[:rounds])
+    expected_leaves = [len(tree.leaves) for _, tree in oracle.trees[:n_trees]]
+    n_leaves = model.n_leaves_
+    if problem.loss == "squared_error" and len(n_leaves) > len(oracle.rounds):  # trees of one output lie together
+        n_leaves = n_leaves.reshape(-1, len(oracle.rounds)).T.ravel()
+    np.testing.assert_array_equal(n_leaves[:n_trees], expected_leaves, err_msg=repr(problem))
+    return rounds
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_continuous_data(loss: str) -> None:
+    rounds = [_assert_close_before_a_near_tie(continuous_problem(seed, loss)) for seed in range(60)]
+    assert np.mean(rounds) > 3  # of 4: near ties are rare
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_released_growth_on_continuous_data(loss: str) -> None:
+    rounds = []
+    for seed in range(500, 530):
+        problem = continuous_problem(seed, loss)
+        problem.X, problem.probe = np.nan_to_num(problem.X), np.nan_to_num(problem.probe)
+        cache = 1 + seed % 5
+        rounds.append(_assert_close_before_a_near_tie(problem, growth="released", binning="released", node_cache=cache))
+    assert np.mean(rounds) > 2
+
+
+@pytest.mark.parametrize("tree_output", ["multi", "single"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_base_score_none_is_the_best_constant(loss: str, tree_output: str) -> None:
+    problem = continuous_problem(7, loss)
+    oracle = _oracle(problem, base_score=None)
+    params = {**problem.params, "base_score": None, "tree_output": tree_output}
+    model = fit_core(loss, problem.X, problem.y, **params)
+    np.testing.assert_allclose(model.base_score_, oracle.base_score, rtol=1e-13)
