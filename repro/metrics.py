@@ -78,10 +78,12 @@ def score_all(task: str, truth: Array, scores: Array) -> dict[str, float]:
     ValueError
         If a score is not finite: the model diverged, or predicted NaN.
     """
-    result = {name: METRICS[name].function(truth, scores) for name in TASK_METRICS[task]}
-    if not (np.all(np.isfinite(scores)) and np.all(np.isfinite(list(result.values())))):
+    result = {}
+    if np.all(np.isfinite(scores)):
+        result = {name: METRICS[name].function(truth, scores) for name in TASK_METRICS[task]}
+    if not result or not np.all(np.isfinite(list(result.values()))):
         raise ValueError(
-            f"predictions or scores are not finite ({result}); expected finite raw scores. "
+            f"predictions or scores are not finite {result or ''}; expected finite raw scores. "
             "The model diverged: check its learning rate and the data."
         )
     return result

@@ -1,0 +1,111 @@
+"""Our hyper-parameters under other libraries' names, and their saved models read back by the libraries."""
+
+import zipfile
+from pathlib import Path
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+
+from repro.models.lightgbm import LightGBM
+from repro.models.xgboost import XGBoost
+
+BOOSTING = {
+    "n_estimators": 6,
+    "learning_rate": 0.3,
+    "max_depth": 3,
+    "max_leaves": 6,
+    "max_bins": 16,
+    "min_samples_leaf": 7,
+    "min_split_gain": 0.002,
+    "reg_lambda": 1.5,
+    "early_stopping_rounds": 3,
+}
+
+
+def xgboost_model(**changed: object) -> XGBoost:
+    return XGBoost(multi_strategy="one_output_per_tree", base_score=0.0, **{**BOOSTING, **changed})
+
+
+@pytest.mark.parametrize(("task", "weight"), [("multiclass", 1), ("multilabel", 7), ("regression", 7)])
+def test_xgboost_names(task: str, weight: int) -> None:
+    given = xgboost_model().library_parameters(task=task, n_outputs=4, seed=2, n_jobs=3)
+    expected = {
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "learning_rate": 0.3,
+        "max_depth": 3,
+        "max_leaves": 6,
+        "max_bin": 16,
+        "min_split_loss": 0.002,
+        "reg_lambda": 1.5,
+        "min_child_weight": weight,
+        "base_score": 0.0,
+        "seed": 2,
+        "nthread": 3,
+    }
+    assert {name: given[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("task", "metric"), [("multiclass", "multi_error"), ("regression", "rmse")])
+def test_lightgbm_names(task: str, metric: str) -> None:
+    given = LightGBM(**BOOSTING).library_parameters(task=task, n_outputs=4, seed=2, n_jobs=3)
+    expected = {
+        "learning_rate": 0.3,
+        "max_depth": 3,
+        "num_leaves": 6,
+        "max_bin": 16,
+        "min_data_in_leaf": 7,
+        "min_gain_to_split": 0.001,  # half of ours
+        "lambda_l2": 1.5,
+        "metric": metric,
+        "seed": 2,
+        "num_threads": 3,
+    }
+    assert {name: given[name] for name in expected} == expected
+
+
+@pytest.fixture
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 4)).astype(np.float32)
+    return X, np.column_stack([X[:, 0] + 5, X[:, 1] * X[:, 2]])
+
+
+def test_xgboost_starts_from_the_base_score(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    """One leaf alone: its value is the closed form of the paper's equation 15 from a start of 0."""
+    X, y = rows
+    model = xgboost_model(n_estimators=1, min_split_gain=1e9, learning_rate=0.5)
+    model.fit(X, y, X, y, task="regression", n_outputs=2, seed=0, n_jobs=1)
+    expected = 0.5 * y.sum(axis=0) / (200 + 1.5)
+    np.testing.assert_allclose(model.predict_scores(X)[0], expected, rtol=1e-5)
+
+
+def test_xgboost_leaves_hold_the_minimum_of_samples(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    model = xgboost_model(min_samples_leaf=70, min_split_gain=0.0)
+    report = model.fit(X, y, X, y, task="regression", n_outputs=2, seed=0, n_jobs=1)
+    assert report.n_leaves <= 2 * report.n_trees  # 200 rows leave no room for three leaves of 70
+
+
+def test_saved_xgboost_is_read_by_xgboost(rows: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    X, y = rows
+    model = xgboost_model()
+    report = model.fit(X[:100], y[:100], X[100:], y[100:], task="regression", n_outputs=2, seed=0, n_jobs=1)
+    model.save(tmp_path / "model.ubj")
+    booster = xgb.Booster(model_file=tmp_path / "model.ubj")
+    assert booster.best_iteration + 1 == report.best_round
+    predicted = booster.predict(xgb.DMatrix(X), iteration_range=(0, booster.best_iteration + 1))
+    np.testing.assert_array_equal(predicted.astype(np.float64), model.predict_scores(X))
+
+
+def test_saved_lightgbm_is_read_by_lightgbm(rows: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    X, y = rows
+    model = LightGBM(**BOOSTING)
+    model.fit(X[:100], y[:100], X[100:], y[100:], task="regression", n_outputs=2, seed=0, n_jobs=1)
+    model.save(tmp_path / "model.zip")
+    with zipfile.ZipFile(tmp_path / "model.zip") as archive:
+        texts = [archive.read(name).decode() for name in sorted(archive.namelist())]
+    predicted = np.column_stack([lgb.Booster(model_str=text).predict(X) for text in texts])
+    np.testing.assert_allclose(predicted, model.predict_scores(X), rtol=1e-12)

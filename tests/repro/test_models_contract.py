@@ -1,0 +1,171 @@
+"""What every model under conf/model promises, on small data of each task."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hydra.utils import instantiate
+
+import datasets
+from repro.metrics import accuracy, rmse, score_all
+from repro.models.base import FitReport, Model
+from tests.repro.configs import compose_config, names
+
+PATIENCE = 5
+CAP = 40
+TASKS = ("multiclass", "multilabel", "regression")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A task, its rows to fit on and its rows to stop on."""
+
+    task: str
+    n_outputs: int
+    X: Any
+    y: Any
+    X_eval: Any
+    y_eval: Any
+
+
+def problem(task: str) -> Problem:
+    if task == "regression":
+        data = datasets.load("digits_inpainting")
+        X, y = data.X, data.y[:, :3]
+    else:
+        data = datasets.load("digits")
+        X, y = data.X, data.y
+    if task == "multilabel":  # a one has none of these labels
+        y = np.column_stack([y % 2 == 0, y > 4, np.isin(y, [2, 3, 5, 7])]).astype(np.uint8)
+    n_outputs = 10 if task == "multiclass" else 3
+    return Problem(task, n_outputs, X[:300], y[:300], X[300:500], y[300:500])
+
+
+def make(name: str, **changed: Any) -> Model:
+    cfg = compose_config("dataset=digits", f"model={name}")
+    settings = {
+        "n_estimators": CAP,
+        "early_stopping_rounds": PATIENCE,
+        "learning_rate": 0.3,
+        "max_depth": 4,
+        **{key: values[0] for key, values in cfg.model.get("select", {}).items()},
+        **changed,
+    }
+    model: Model = instantiate(cfg.model.estimator, **settings)
+    return model
+
+
+def fit(model: Model, data: Problem, n_jobs: int = 1) -> FitReport:
+    return model.fit(
+        data.X, data.y, data.X_eval, data.y_eval, task=data.task, n_outputs=data.n_outputs, seed=0, n_jobs=n_jobs
+    )
+
+
+@pytest.fixture(params=names("model"))
+def name(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_predicts_at_the_round_that_the_evaluation_rows_liked_best(name: str, task: str) -> None:
+    data = problem(task)
+    model = make(name)
+    report = fit(model, data)
+    scores = model.predict_scores(data.X_eval)
+    assert scores.shape == (200, data.n_outputs)
+    assert scores.dtype == np.float64
+    for curve, best_round, score in curves(report, data, scores):
+        values = np.array(curve)
+        best = np.argmax(values) if task == "multiclass" else np.argmin(values)
+        assert best_round == best + 1
+        assert len(values) in (best_round + PATIENCE, CAP)
+        assert score == pytest.approx(values[best], rel=1e-5)
+    assert report.rounds == max(len(curve) for curve in report.history.values())
+
+
+def curves(report: FitReport, data: Problem, scores: Any) -> list[tuple[list[float], int, float]]:
+    """Each early-stopping curve with its best round and our own score of the prediction made there."""
+    if data.task == "multiclass":
+        assert isinstance(report.best_round, int)
+        return [(report.history["accuracy"], report.best_round, accuracy(data.y_eval, scores))]
+    if isinstance(report.best_round, int):
+        return [(report.history["rmse"], report.best_round, rmse(data.y_eval, scores))]
+    return [
+        (report.history[f"rmse_output_{j}"], report.best_round[j], rmse(data.y_eval[:, j], scores[:, j]))
+        for j in range(data.n_outputs)
+    ]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_counts_the_trees_and_leaves_of_the_best_model(name: str, task: str) -> None:
+    data = problem(task)
+    report = fit(make(name, max_leaves=5), data)
+    if isinstance(report.best_round, list):
+        assert report.n_trees == sum(report.best_round)
+    else:
+        assert report.n_trees in (report.best_round, report.best_round * data.n_outputs)
+    assert report.n_trees <= report.n_leaves <= 5 * report.n_trees
+    assert report.unassigned_fraction is None or 0 <= report.unassigned_fraction <= 1
+    assert report.construct_seconds > 0
+    assert report.train_seconds > 0
+
+
+@pytest.mark.parametrize(("task", "constant"), [("multiclass", 0.12), ("multilabel", 0.5), ("regression", 0.36)])
+def test_learns(name: str, task: str, constant: float) -> None:
+    """A constant prediction scores about `constant` on these rows."""
+    data = problem(task)
+    model = make(name)
+    fit(model, data)
+    score = next(iter(score_all(task, data.y_eval, model.predict_scores(data.X_eval)).values()))
+    assert score < 0.9 * constant if task == "regression" else score > constant + 0.25
+
+
+def test_a_class_may_be_missing_from_the_training_rows(name: str) -> None:
+    full = problem("multiclass")
+    kept = ~np.isin(full.y, [3, 9])
+    data = Problem(full.task, full.n_outputs, full.X[kept], full.y[kept], full.X_eval, full.y_eval)
+    model = make(name)
+    fit(model, data)
+    scores = model.predict_scores(data.X_eval)
+    assert scores.shape == (200, 10)
+    assert accuracy(data.y_eval, scores) > 0.5
+    assert not np.isin(scores.argmax(axis=1), [3, 9]).any()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_neither_repetition_nor_threads_change_the_prediction(name: str, task: str) -> None:
+    data = problem(task)
+    predictions = []
+    for n_jobs in (1, 1, 2):
+        model = make(name)
+        fit(model, data, n_jobs)
+        predictions.append(model.predict_scores(data.X_eval))
+    np.testing.assert_array_equal(predictions[0], predictions[1])
+    np.testing.assert_allclose(predictions[0], predictions[2], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("task", ["multiclass", "regression"])
+def test_saves_one_file(name: str, task: str, tmp_path: Path) -> None:
+    model = make(name)
+    fit(model, problem(task))
+    path = tmp_path / f"model{model.suffix}"
+    model.save(path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert path.stat().st_size > 1000
+
+
+def test_an_unfitted_model_says_so(name: str, tmp_path: Path) -> None:
+    model = make(name)
+    with pytest.raises(RuntimeError, match="not fitted"):
+        model.predict_scores(problem("regression").X)
+    with pytest.raises(RuntimeError, match="not fitted"):
+        model.save(tmp_path / "model")
+
+
+def test_an_unknown_hyperparameter_is_refused(name: str) -> None:
+    with pytest.raises(Exception, match=re.escape("no_such_parameter")):
+        fit(make(name, no_such_parameter=1), problem("multiclass"))
