@@ -10,7 +10,6 @@ import numpy as np
 from ._images import Images, patch, pixel_names
 from .base import Dataset
 
-
 SIDE = range(8)
 
 

@@ -20,7 +20,7 @@ def load(*, cache_dir: str | os.PathLike[str] | None = None, download: bool = Tr
     images = read_images()
     return Dataset(
         name="digits_inpainting",
-        X=patch(images.pixels, INPUT_ROWS, SIDE).astype(np.float32) / 16,
+        X=np.divide(patch(images.pixels, INPUT_ROWS, SIDE), 16, dtype=np.float32),
         y=patch(images.pixels, TARGET_ROWS, TARGET_COLUMNS) / 16,
         task="regression",
         feature_names=pixel_names(INPUT_ROWS, SIDE),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +89,13 @@ def read_idx_files(paths: list[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int
 
 def parse_idx(content: bytes) -> NDArray[np.uint8]:
     """Parse the idx format: two zero bytes, type 8 (uint8), number of dimensions, big-endian sizes, values."""
-    n_dimensions = content[3] if content[:3] == b"\0\0\x08" else 0
-    start = 4 + 4 * n_dimensions
-    shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">u4"))
-    if n_dimensions == 0 or len(content) - start != np.prod(shape):
-        raise FormatError("not an idx file of unsigned bytes")
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+    try:
+        if not content.startswith(b"\0\0\x08"):
+            raise ValueError("wrong first bytes")
+        shape = struct.unpack_from(f">{content[3]}I", content, 4)
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
+    except (ValueError, IndexError, struct.error) as error:
+        raise FormatError(f"not an idx file of unsigned bytes: {error}") from error
 
 
 def read_pickle(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -21,7 +21,7 @@ def load(*, cache_dir: str | os.PathLike[str] | None = None, download: bool = Tr
     images = read_images(cache_dir=cache_dir, download=download)
     return Dataset(
         name="mnist_inpainting",
-        X=patch(images.pixels, INPUT_ROWS, CROP).astype(np.float32) / 255,
+        X=np.divide(patch(images.pixels, INPUT_ROWS, CROP), 255, dtype=np.float32),
         y=patch(images.pixels, TARGET_ROWS, TARGET_COLUMNS) / 255,
         task="regression",
         feature_names=pixel_names(INPUT_ROWS, CROP),

@@ -1,0 +1,44 @@
+"""Random splits, from their definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from datasets.base import Dataset, random_split
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_split_by_its_definition(seed: int) -> None:
+    rows = np.arange(649)
+    np.random.RandomState(seed).shuffle(rows)
+    split = random_split(649, seed)
+    assert split.train.tolist() == rows[:454].tolist()
+    assert split.test.tolist() == rows[454:].tolist()
+    assert split.fit.tolist() == rows[:363].tolist()  # int(0.8 * 454)
+    assert split.validation.tolist() == rows[363:454].tolist()
+
+
+def test_seeds_differ_and_repeat() -> None:
+    assert random_split(100, 1).test.tolist() == random_split(100, 1).test.tolist()
+    assert random_split(100, 1).test.tolist() != random_split(100, 2).test.tolist()
+
+
+def test_first_rows_of_seed_0_are_numpys() -> None:
+    """NumPy freezes RandomState's streams: this is np.random.RandomState(0).permutation(10)."""
+    split = random_split(10, 0)
+    assert split.train.tolist() == [2, 8, 4, 9, 1, 6, 7]
+    assert split.test.tolist() == [3, 0, 5]
+
+
+def test_split_arrays_are_read_only() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        random_split(10, 0).train[0] = 1
+
+
+def test_data_set_does_not_follow_later_changes_through_its_own_arrays() -> None:
+    data = Dataset("x", np.zeros((3, 1)), np.zeros(3), "multiclass", ("a",), ("t",), "here", {})
+    with pytest.raises(ValueError, match="read-only"):
+        data.X[0, 0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        data.y[0] = 1
