@@ -76,7 +76,10 @@ def select(cfg: DictConfig, data: Dataset, split: Split) -> Selection:
 
 
 def candidates(cfg: DictConfig) -> list[dict[str, Any]]:
-    """List all combinations of ``cfg.model.select``, a mapping of hyper-parameters to lists of values."""
+    """List all combinations of ``cfg.model.select``, a mapping of hyper-parameters to lists of values.
+
+    A hyper-parameter that the config computed from another keeps its value: to choose the depth, list leaf budgets too.
+    """
     if not cfg.model.get("select"):
         return []
     grid: Any = OmegaConf.to_container(cfg.model.select, resolve=True)

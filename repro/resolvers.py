@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 
 def max_leaves(max_depth: int) -> int:
     """Return three quarters of the leaves of a full tree (GBDT-MO, Appendix B), at least one."""
-    return max(1, 3 * 2**max_depth // 4)
+    return max(1, int(0.75 * 2**max_depth))
 
 
 def register_resolvers() -> None:

@@ -65,6 +65,8 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
         If config and data disagree, or a score is not finite.
     """
     clock = _Clock()
+    cfg = cfg.copy()
+    OmegaConf.resolve(cfg)  # a cell does the same whether it comes from the command line or from a resolved plan
     described = provenance.collect(threads=cfg.n_jobs)
     memory.reset_peak()
     with clock.measure("load"):
@@ -83,7 +85,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
         "schema": store.SCHEMA,
         "run_id": run_id,
         "identity": run_identity,
-        "config": OmegaConf.to_container(cfg, resolve=True),
+        "config": OmegaConf.to_container(cfg),
         "scores": scores,
         **_describe_fit(fit, selection),
         "seconds": _seconds(clock, selection, fit),

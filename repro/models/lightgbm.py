@@ -72,7 +72,7 @@ class LightGBM(Model):
             valid_names=["validation"],
             callbacks=[
                 lgb.early_stopping(self._boosting.early_stopping_rounds, verbose=False),
-                lgb.record_evaluation(results),  # type: ignore[arg-type]
+                lgb.record_evaluation(results),
             ],
         )
         return booster, results["validation"]

@@ -55,7 +55,7 @@ class XGBoost(Model):
             num_boost_round=boosting.n_estimators,
             evals=[(evaluation, "validation")],
             early_stopping_rounds=boosting.early_stopping_rounds,
-            evals_result=results,  # type: ignore[arg-type]
+            evals_result=results,
             verbose_eval=False,
         )
         trained = time.perf_counter()
