@@ -10,9 +10,8 @@ HERE = Path(__file__).parent
 CSRC = HERE.parents[1] / "gbdtmo_core/csrc"
 # GMO_NO_CLONES: run-time dispatch and sanitizers do not mix.
 FLAGS = [
-    *"-std=c11 -O1 -g -fno-omit-frame-pointer -fopenmp -ffp-contract=off -DGMO_NO_CLONES".split(),
-    *"-fsanitize=address,undefined -fno-sanitize-recover=all".split(),
-    *"-Wall -Wextra -Werror".split(),
+    *("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer", "-fopenmp", "-ffp-contract=off", "-DGMO_NO_CLONES"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"),
     f"-I{CSRC}",
 ]
 

@@ -44,7 +44,8 @@ def test_datasets_is_ours(project_root: Path) -> None:
 
 
 def test_wheel_holds_gbdtmo_core_alone(built: Path) -> None:
-    names = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        names = wheel.namelist()
     top = {name.split("/")[0] for name in names}
     assert {re.sub(r"-.*\.", "-*.", name) for name in top} == {"gbdtmo_core", "gbdtmo_core-*.dist-info"}
     assert any(re.fullmatch(r"gbdtmo_core/_native\..*so", name) for name in names)
@@ -52,7 +53,8 @@ def test_wheel_holds_gbdtmo_core_alone(built: Path) -> None:
 
 
 def test_sdist_holds_the_c_sources(built: Path, project_root: Path) -> None:
-    names = tarfile.open(next(built.glob("*.tar.gz"))).getnames()
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        names = sdist.getnames()
     packed = {Path(name).name for name in names if "/gbdtmo_core/csrc/" in name}
     assert packed == {path.name for path in (project_root / "gbdtmo_core/csrc").glob("*.[ch]")}
 

@@ -29,9 +29,7 @@ def test_commands_exist(readme: str, project_root: Path) -> None:
     blocks = "\n".join(code for language, code in BLOCK.findall(readme) if language == "bash")
     in_text = "\n".join(re.findall(r"`((?:make|\.venv/bin/python) [^`]+)`", readme))
     makes = [
-        shlex.split(line, comments=True)
-        for line in f"{blocks}\n{in_text}".splitlines()
-        if line.startswith("make ")
+        shlex.split(line, comments=True) for line in f"{blocks}\n{in_text}".splitlines() if line.startswith("make ")
     ]
     assert len(makes) > 5
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}

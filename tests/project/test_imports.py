@@ -1,0 +1,51 @@
+"""The design's import rules: those between Python modules, and those between C units."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# What each C unit may include directly; `boost` joins them all.
+C_RULES = {
+    "common": {"gbdtmo"},
+    "bins": {"common"},
+    "loss": {"common"},
+    "hist": {"common"},
+    "tree": {"common"},
+    "split": {"hist"},
+    "grow": {"split", "tree"},
+    "released": {"grow"},
+    "boost": {"grow", "loss"},
+}
+
+
+def test_python_import_contracts(project_root: Path) -> None:
+    linter = Path(sys.executable).parent / "lint-imports"
+    result = subprocess.run([linter, "--no-cache"], cwd=project_root, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+
+
+def test_one_module_imports_the_compiled_one(project_root: Path) -> None:
+    importers = set()
+    for folder in ("gbdtmo_core", "datasets", "repro"):
+        for path in (project_root / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    names = {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+                elif isinstance(node, ast.Import):
+                    names = {alias.name for alias in node.names}
+                else:
+                    continue
+                if any("_native" in name.split(".") for name in names):
+                    importers.add(path.name)
+    assert importers == {"_lib.py"}
+
+
+def test_c_units_include_only_what_they_stand_on(project_root: Path) -> None:
+    included: dict[str, set[str]] = {}
+    for path in (project_root / "gbdtmo_core/csrc").glob("*.[ch]"):
+        headers = re.findall(r'^#include "(\w+)\.h"', path.read_text(encoding="utf-8"), re.MULTILINE)
+        included.setdefault(path.stem, set()).update(set(headers) - {path.stem})
+    assert included.pop("gbdtmo") == set()
+    assert included == C_RULES
