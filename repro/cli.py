@@ -1,0 +1,48 @@
+"""Runs one cell, or several by Hydra's multirun.
+
+``python -m repro.cli dataset=yeast model=gbdt_mo protocol=holdout seed=3``
+"""
+
+from __future__ import annotations
+
+import logging
+
+import hydra
+from omegaconf import DictConfig
+
+from repro.job import complete
+from repro.provenance import ROOT
+from repro.run import identity, run_cell
+from repro.store import RunStore, run_id
+from repro.tracking import Mirror
+from repro.workers import die_with_parent
+
+log = logging.getLogger(__name__)
+
+
+@hydra.main(version_base="1.3", config_path="../conf", config_name="config")
+def main(config: DictConfig) -> float:
+    """Run the cell if it is not recorded, mirror it to MLflow, and return its test score."""
+    die_with_parent()  # a worker of a parallel multirun must not outlive the sweep
+    store = RunStore(ROOT / config.runs_dir)
+    store.prepare()
+    ran = complete(config, store, run_cell)
+    identifier = run_id(identity(config))
+    Mirror(store).try_sync([identifier])
+    record = store.read(identifier)
+    scores = record["scores"]
+    log.info(
+        "%s %s: %s %.5f%s at round %s, record %s",
+        "ran" if ran else "already recorded",
+        " ".join(str(record["identity"][key]) for key in ("dataset", "model", "protocol", "seed")),
+        scores["metric"],
+        scores["test"],
+        " (optimistic: early stopping saw the test rows)" if scores["optimistic"] else "",
+        record["best_round"],
+        store.record_path(identifier),
+    )
+    return float(scores["test"])
+
+
+if __name__ == "__main__":
+    main()

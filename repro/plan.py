@@ -1,0 +1,258 @@
+"""From an experiment file to its cells: which runs a table needs, in the order they are run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from repro.provenance import ROOT
+from repro.run import identity as identity_of
+from repro.store import run_id
+
+CONF = ROOT / "conf"
+_ROLES = ("dataset", "model", "protocol", "seed")
+_NEUTRAL = ("n_jobs", "runs_dir")  # overrides that leave every run what it is
+
+
+class PlanError(ValueError):
+    """An experiment, data set or model that cannot be planned; the message names what there is."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of an experiment.
+
+    Attributes
+    ----------
+    dataset, model, protocol : str
+        Names of the files under ``conf/``.
+    seed : int
+    settings : dict
+        Further swept keys and their values, as text.
+    run_id : str
+    identity : dict
+        See `repro.store.run_id`.
+    config : dict
+        The full resolved configuration.
+    """
+
+    dataset: str
+    model: str
+    protocol: str
+    seed: int
+    settings: dict[str, str]
+    run_id: str
+    identity: dict[str, Any]
+    config: dict[str, Any]
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What tells the cell within its experiment."""
+        names = {"dataset": self.dataset, "model": self.model, "protocol": self.protocol, "seed": self.seed}
+        return {**names, **self.settings}
+
+    @property
+    def label(self) -> str:
+        """Short name for progress lines and messages."""
+        settings = "".join(f" {key.rpartition('.')[2]}={value}" for key, value in self.settings.items())
+        return f"{self.dataset} {self.model} {self.protocol} seed {self.seed}{settings}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of one experiment.
+
+    Attributes
+    ----------
+    experiment : str
+        Name of the file under ``conf/experiment``.
+    table : dict
+        The file's ``table`` node: ``kind`` of table and, for a comparison, the file of ``published`` values.
+    cells : tuple of Cell
+        In the order they are run.
+    narrowed : tuple of str
+        What was left out on request, in words; empty for the whole experiment.
+    runs_dir : str
+        Folder of the run store, relative to the project.
+    """
+
+    experiment: str
+    table: dict[str, Any]
+    cells: tuple[Cell, ...]
+    narrowed: tuple[str, ...] = ()
+    runs_dir: str = "results/runs"
+
+    @property
+    def name(self) -> str:
+        """What the experiment's files are called: a grid is one of a data set and a model."""
+        if self.table.get("kind") != "grid":
+            return self.experiment
+        parts = {(cell.dataset, cell.model): None for cell in self.cells}
+        return "_".join([self.experiment, *(name for pair in parts for name in pair)])
+
+
+def make_plan(
+    experiment: str,
+    *,
+    overrides: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    models: Sequence[str] = (),
+    seeds: int | None = None,
+) -> Plan:
+    """Plan the cells of an experiment, data sets in the file's order (cheapest first).
+
+    Parameters
+    ----------
+    experiment : str
+        Name of a file under ``conf/experiment``.
+    overrides : sequence of str
+        Hydra overrides for every cell; one with several values is swept.
+    datasets, models : sequence of str
+        Narrow the experiment to these; empty for its own.
+    seeds : int, optional
+        Only the first `seeds` seeds.
+
+    Raises
+    ------
+    PlanError
+        If the experiment, a data set or a model does not exist, or an override does not fit.
+    """
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        base = _compose([f"experiment={experiment}", *_constant(overrides)], with_hydra=True)
+        own = _sweep_values(base)
+        asked = {**own, **_swept(overrides)}
+        for role, names in (("dataset", datasets), ("model", models)):
+            if names:
+                _check_names(role, names)
+                asked[role] = _in_order(names, own.get(role, []))
+        for key in _constant_keys(overrides):
+            asked.pop(key, None)
+        if seeds is not None:
+            if seeds < 1:
+                raise PlanError(f"seeds must be at least 1, not {seeds}")
+            asked["seed"] = asked.get("seed", [str(base.seed)])[:seeds]
+        cells = _cells(experiment, list(_constant(overrides)), asked, base)
+    table = OmegaConf.to_container(base.table, resolve=True) if "table" in base else {}
+    assert isinstance(table, dict)
+    return Plan(
+        experiment=experiment,
+        table={str(key): value for key, value in table.items()},
+        cells=tuple(cells),
+        narrowed=tuple(_narrowing(own, asked, overrides)),
+        runs_dir=str(base.runs_dir),
+    )
+
+
+def _compose(overrides: list[str], with_hydra: bool = False) -> DictConfig:
+    try:
+        return compose("config", overrides=overrides, return_hydra_config=with_hydra)
+    except HydraException as error:
+        raise PlanError(f"{' '.join(overrides)}: {error}") from error
+
+
+def _parse(overrides: Iterable[str]) -> list[Any]:
+    try:
+        return list(OverridesParser.create().parse_overrides(list(overrides)))
+    except HydraException as error:
+        raise PlanError(str(error)) from error
+
+
+def _constant(overrides: Iterable[str]) -> list[str]:
+    return [override.input_line for override in _parse(overrides) if not override.is_sweep_override()]
+
+
+def _constant_keys(overrides: Iterable[str]) -> list[str]:
+    return [override.key_or_group for override in _parse(_constant(overrides))]
+
+
+def _swept(overrides: Iterable[str]) -> dict[str, list[str]]:
+    return {
+        override.key_or_group: [str(value) for value in override.sweep_string_iterator()]
+        for override in _parse(overrides)
+        if override.is_sweep_override()
+    }
+
+
+def _sweep_values(base: DictConfig) -> dict[str, list[str]]:
+    """Read the file's sweep as Hydra's own sweeper does."""
+    parameters: Mapping[str, str] = base.hydra.sweeper.params or {}
+    values = {}
+    for override in _parse(f"{key}={value}" for key, value in parameters.items()):
+        swept = override.is_sweep_override()
+        values[override.key_or_group] = (
+            [str(value) for value in override.sweep_string_iterator()]
+            if swept
+            else [str(override.get_value_element_as_str())]
+        )
+    return values
+
+
+def _check_names(role: str, names: Sequence[str]) -> None:
+    known = sorted(path.stem for path in (CONF / role).glob("*.yaml"))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise PlanError(f"no {role} named {', '.join(unknown)}; there are {', '.join(known)}")
+
+
+def _in_order(names: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Sort the names asked for as the experiment sorts them, further ones last."""
+    unique = list(dict.fromkeys(names))
+    return sorted(unique, key=lambda name: own.index(name) if name in own else len(own))
+
+
+def _cells(experiment: str, constant: list[str], asked: dict[str, list[str]], base: DictConfig) -> list[Cell]:
+    choices = base.hydra.runtime.choices
+    seeds = [int(value) for value in asked.get("seed", [str(base.seed)])]
+    groups = {role: asked.get(role, [choices[role]]) for role in _ROLES[:3]}
+    settings = {key: values for key, values in asked.items() if key not in _ROLES}
+    cells = []
+    for dataset, model, protocol, *values in itertools.product(*groups.values(), *settings.values()):
+        chosen = dict(zip(settings, values, strict=True))
+        overrides = [f"experiment={experiment}", *constant]
+        overrides += [f"dataset={dataset}", f"model={model}", f"protocol={protocol}"]
+        overrides += [f"{key}={value}" for key, value in chosen.items()]
+        config = _compose(overrides)
+        for seed in seeds[: int(config.dataset.seeds)]:
+            cells.append(_cell(config, dataset, model, protocol, seed, chosen))
+    return cells
+
+
+def _cell(config: DictConfig, dataset: str, model: str, protocol: str, seed: int, settings: dict[str, str]) -> Cell:
+    # The seed is a plain value, so one composition serves all seeds.
+    seeded = config.copy()
+    seeded.seed = seed
+    identity = identity_of(seeded)
+    resolved = OmegaConf.to_container(seeded, resolve=True)
+    assert isinstance(resolved, dict)
+    return Cell(
+        dataset=dataset,
+        model=model,
+        protocol=protocol,
+        seed=seed,
+        settings=settings,
+        run_id=run_id(identity),
+        identity=identity,
+        config={str(key): value for key, value in resolved.items()},
+    )
+
+
+def _narrowing(own: dict[str, list[str]], asked: dict[str, list[str]], overrides: Sequence[str]) -> list[str]:
+    """Say in words what of the experiment was left out or changed."""
+    notes = []
+    for key, values in own.items():
+        if key in asked and set(values) <= set(asked[key]):
+            continue
+        shown = ", ".join(asked[key]) if key in asked else "one given value"
+        notes.append(f"{key}: {shown} (of {', '.join(values)})")
+    changed = [key for key in _constant_keys(overrides) if key not in {*own, *_ROLES, *_NEUTRAL}]
+    notes += [f"{key} overridden" for key in changed]
+    return notes

@@ -1,0 +1,327 @@
+"""Writes an experiment's tables from its records, and publishes finished ones.
+
+``python -m repro.report table EXPERIMENT`` writes to ``results/runs/tables``,
+``python -m repro.report publish EXPERIMENT`` to ``results``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from repro import provenance, tables
+from repro.plan import Cell, Plan, PlanError, make_plan
+from repro.provenance import ROOT
+from repro.store import RunStore, StoreError, write_atomically
+
+RESULTS = ROOT / "results"
+NOT_RUN = "not run"
+LEGEND = """\
+Accuracies in percent, RMSE in the targets' units; mean ± sample standard deviation over n seeds; best round and
+training seconds are means. `paper` protocol: early stopping watched the test rows and their best score is reported, as
+for the published values, which is optimistic. `holdout` protocol: early stopping watched validation rows, and the test
+rows were scored once. A cell matches within 0.3 points (accuracy) or 1 % (RMSE) of the published value, or within two
+standard errors of our mean."""
+
+
+class PublishError(RuntimeError):
+    """A table cannot be published; the message says what is missing or would be lost."""
+
+
+def cell_frame(plan: Plan, store: RunStore, stated: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """List the plan's cells with the reason of each gap (None: recorded).
+
+    Parameters
+    ----------
+    stated : mapping, optional
+        Reasons given by hand: ``dataset`` or ``dataset/model`` to reason.
+    """
+    rows = [
+        {
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "protocol": cell.protocol,
+            "seed": cell.seed,
+            **{_short(key): value for key, value in cell.settings.items()},
+            "run_id": cell.run_id,
+            "gap": None if store.has(cell.run_id) else gap_reason(cell, store, stated or {}),
+        }
+        for cell in plan.cells
+    ]
+    return pd.DataFrame(rows).astype({"gap": object})
+
+
+def _short(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def gap_reason(cell: Cell, store: RunStore, stated: Mapping[str, str]) -> str:
+    """Say why a cell has no record."""
+    for name in (f"{cell.dataset}/{cell.model}", cell.dataset):
+        if name in stated:
+            return stated[name]
+    unavailable = store.missing_dataset(cell.identity["dataset"])
+    if unavailable:
+        return f"data not available: {_first_line(unavailable)}"
+    failure = store.failure(cell.run_id)
+    return f"failed: {_first_line(failure)}" if failure else NOT_RUN
+
+
+def _first_line(text: str, length: int = 200) -> str:
+    line = text.splitlines()[0] if text else ""
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Turn records into one row a run, see `repro.tables.summarise`."""
+    columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds"]
+    rows = [
+        {
+            "run_id": record["run_id"],
+            "seed": record["identity"]["seed"],
+            "metric": record["scores"]["metric"],
+            "test": record["scores"]["test"],
+            "validation": record["scores"]["validation"],
+            "best_round": _mean_round(record["best_round"]),
+            "n_trees": record["n_trees"],
+            "train_seconds": record["seconds"]["train"],
+        }
+        for record in records
+    ]
+    return pd.DataFrame(rows, columns=columns).astype({"validation": float})
+
+
+def _mean_round(best_round: int | list[int]) -> float:
+    """Where each output stops on its own, the mean over outputs."""
+    return sum(best_round) / len(best_round) if isinstance(best_round, list) else float(best_round)
+
+
+def write_tables(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str] | None = None) -> list[Path]:
+    """Write each of the plan's tables as Markdown and CSV with a provenance sidecar.
+
+    Returns
+    -------
+    list of Path
+        The Markdown files.
+    """
+    cells = cell_frame(plan, store, stated)
+    records = [store.read(run_id) for run_id in cells.loc[cells["gap"].isna(), "run_id"]]
+    runs = run_frame(records)
+    if plan.table.get("kind") == "grid":
+        return _write_grids(plan, cells, runs, records, folder)
+    published = pd.read_csv(ROOT / plan.table["published"])
+    table = tables.comparison(cells, runs, published)
+    text = f"{_title(plan, cells)}\n\n{tables.comparison_markdown(table)}\n\n{LEGEND}\n"
+    return [_write_table(plan, plan.name, text, table, cells, records, folder)]
+
+
+def _write_grids(
+    plan: Plan, cells: pd.DataFrame, runs: pd.DataFrame, records: list[dict[str, Any]], folder: Path
+) -> list[Path]:
+    settings = [_short(key) for key in plan.cells[0].settings]
+    written = []
+    for key, part in cells.groupby(["dataset", "model"], sort=False):
+        dataset, model = map(str, key)
+        table = tables.grid(part, runs, settings)
+        text = (
+            f"{_title(plan, part)} {model} on {dataset}, mean ± sd over seeds. The setting in bold has the best mean "
+            f"validation score; test scores took no part in the choice.\n\n{tables.grid_markdown(table, settings)}\n"
+        )
+        own = [record for record in records if record["run_id"] in set(part["run_id"])]
+        name = f"{plan.experiment}_{dataset}_{model}"
+        written.append(_write_table(plan, name, text, table, part, own, folder))
+    return written
+
+
+def _title(plan: Plan, cells: pd.DataFrame) -> str:
+    recorded = int(cells["gap"].isna().sum())
+    title = f"**{plan.experiment}**: {recorded} of {len(cells)} runs recorded."
+    if plan.narrowed:
+        title += f" Narrowed to {'; '.join(plan.narrowed)}."
+    return title
+
+
+def _write_table(
+    plan: Plan,
+    name: str,
+    text: str,
+    table: pd.DataFrame,
+    cells: pd.DataFrame,
+    records: list[dict[str, Any]],
+    folder: Path,
+) -> Path:
+    path = folder / f"{name}.md"
+    comma_separated = table.to_csv(index=False, lineterminator="\n")
+    write_atomically(path, text)
+    write_atomically(folder / f"{name}.csv", comma_separated)
+    sidecar = {
+        "experiment": plan.experiment,
+        "narrowed": list(plan.narrowed),
+        "n_planned": len(cells),
+        "n_recorded": len(records),
+        "gaps": _gaps(cells),
+        "sha256": {f"{name}.md": _sha256(text), f"{name}.csv": _sha256(comma_separated)},
+        **_origins(records),
+        "written": provenance.utc_now(),
+        "written_by": {"commit": provenance.code_version()["commit"], "dirty": provenance.code_version()["dirty"]},
+        "runs": [record["run_id"] for record in records],
+    }
+    write_atomically(folder / f"{name}.json", json.dumps(sidecar, indent=1) + "\n")
+    return path
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _gaps(cells: pd.DataFrame) -> list[dict[str, Any]]:
+    missing = cells[cells["gap"].notna()]
+    return [
+        {
+            "dataset": dataset,
+            "model": model,
+            "protocol": protocol,
+            "seeds": sorted(set(group["seed"])),
+            "reason": reason,
+        }
+        for (dataset, model, protocol, reason), group in missing.groupby(
+            ["dataset", "model", "protocol", "gap"], sort=False
+        )
+    ]
+
+
+def _origins(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Collect what the runs of a table came from: each distinct value once."""
+    keys = ("commit", "dirty", "versions", "python", "platform", "cpu", "n_cpus", "threads")
+    found: dict[str, list[Any]] = {key: [] for key in keys}
+    data: dict[str, Any] = {}
+    for record in records:
+        for key in keys:
+            value = record["provenance"].get(key)
+            if value not in found[key]:
+                found[key].append(value)
+        data[record["identity"]["dataset"]] = {key: record["dataset"].get(key) for key in ("source", "sha256")}
+    return {"provenance": found, "data": data}
+
+
+def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]) -> list[Path]:
+    """Write a finished experiment's tables and its records, without their curves, to the published results.
+
+    Parameters
+    ----------
+    plan : Plan
+        The whole experiment.
+    store : RunStore
+        Whose records are published.
+    folder : Path
+        The published results.
+    stated : mapping
+        Why cells are missing, see `cell_frame`; reasons published before need not be given again.
+
+    Raises
+    ------
+    PublishError
+        If the plan is narrowed, a cell is missing without a reason, or a cell that is published would be lost.
+    """
+    if plan.narrowed:
+        raise PublishError(f"a narrowed table is not published: {'; '.join(plan.narrowed)}")
+    stated = {**_published_reasons(folder / f"{plan.name}.json"), **stated}
+    cells = cell_frame(plan, store, stated)
+    recorded = [cell for cell in plan.cells if store.has(cell.run_id)]
+    if not recorded:
+        raise PublishError(f"{plan.experiment} has no recorded run; run it first")
+    unexplained = cells[cells["gap"] == NOT_RUN]
+    if len(unexplained):
+        names = sorted({f"{row.dataset}/{row.model}" for row in unexplained.itertuples()})
+        raise PublishError(
+            f"{len(unexplained)} of {len(cells)} cells of {plan.experiment} have not been run: {', '.join(names)}. "
+            "Run the whole experiment, or say why they are missing: --gap 'DATASET/MODEL=reason'."
+        )
+    lines = _lines(folder, plan, store, recorded)
+    written = write_tables(plan, store, folder, stated)
+    write_atomically(_records_path(folder, plan), lines)
+    return [*written, _records_path(folder, plan)]
+
+
+def published_records(folder: Path, plan: Plan) -> list[dict[str, Any]]:
+    """Return an experiment's published records, each with its ``cell``; none if it has not been published."""
+    path = _records_path(folder, plan)
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+def _records_path(folder: Path, plan: Plan) -> Path:
+    return folder / f"{plan.name}_records.jsonl"
+
+
+def _lines(folder: Path, plan: Plan, store: RunStore, recorded: Sequence[Cell]) -> str:
+    """Return the compact records, one a line, after checking that no published cell gets lost."""
+    path = _records_path(folder, plan)
+    published = published_records(folder, plan)
+    lost = {_text(record["cell"]) for record in published} - {_text(cell.key) for cell in recorded}
+    if lost:
+        shown = ", ".join(sorted(lost)[:5]) + (", …" if len(lost) > 5 else "")
+        raise PublishError(
+            f"{len(lost)} cells published in {path.name} have no record here ({shown}); publishing would lose them. "
+            "Run them first: a narrowed or partial run never overwrites a published table."
+        )
+    return "".join(_text({"cell": cell.key, **_compact(store.read(cell.run_id))}) + "\n" for cell in recorded)
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _compact(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "history"}
+
+
+def _published_reasons(sidecar: Path) -> dict[str, str]:
+    if not sidecar.exists():
+        return {}
+    gaps = json.loads(sidecar.read_text("utf-8"))["gaps"]
+    return {f"{gap['dataset']}/{gap['model']}": gap["reason"] for gap in gaps}
+
+
+def _parse_gaps(texts: Iterable[str]) -> dict[str, str]:
+    stated = {}
+    for text in texts:
+        name, equals, reason = text.partition("=")
+        if not (name.strip() and equals and reason.strip()):
+            raise PublishError(f"--gap {text!r}: expected DATASET=reason or DATASET/MODEL=reason")
+        stated[name.strip()] = reason.strip()
+    return stated
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write or publish the tables of an experiment; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m repro.report", description=__doc__)
+    parser.add_argument("command", choices=["table", "publish"])
+    parser.add_argument("experiment")
+    parser.add_argument("overrides", nargs="*", help="Hydra overrides, as given to the sweep")
+    parser.add_argument("--gap", action="append", default=[], help="DATASET=reason or DATASET/MODEL=reason; repeatable")
+    options = parser.parse_intermixed_args(arguments)
+    try:
+        plan = make_plan(options.experiment, overrides=options.overrides)
+        store = RunStore(ROOT / plan.runs_dir)
+        stated = _parse_gaps(options.gap)
+        if options.command == "table":
+            written = write_tables(plan, store, store.tables_dir, stated)
+        else:
+            written = publish(plan, store, RESULTS, stated)
+    except (PlanError, PublishError, StoreError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for path in written:
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""Runs what is missing of an experiment and writes its tables: ``python -m repro.sweep experiment=table5``.
+
+Cells run in processes of their own, cheapest data set first. What is recorded is skipped, what failed is tried again,
+a data set that cannot be had leaves gaps with the reason. Killed at any moment, the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+import datasets
+from repro import workers
+from repro.job import Runner, complete_in_process
+from repro.plan import Cell, Plan, PlanError, make_plan
+from repro.progress import Display, Forecast
+from repro.provenance import ROOT, usable_cpus
+from repro.report import RESULTS, published_records, write_tables
+from repro.run import run_cell
+from repro.store import RunStore, StoreError
+
+if TYPE_CHECKING:
+    from repro.tracking import Mirror
+
+# Environment of the workers, for libraries that start a thread a core when they are loaded.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# What every cell loads, without the boosting libraries: a model's peak memory holds its own only.
+PRELOAD = ("repro.job", "repro.report", "repro.progress", "sklearn.ensemble")
+_BYTES_A_PROCESS = 2 * 2**30  # the largest data set's cells stay below
+
+
+class Busy(RuntimeError):
+    """Another sweep is running in this checkout."""
+
+
+def run_sweep(
+    plan: Plan,
+    store: RunStore,
+    *,
+    runner: Runner = run_cell,
+    processes: int | None = None,
+    mirror: Mirror | None = None,
+    preload: Sequence[str] = PRELOAD,
+) -> list[Cell]:
+    """Run the cells of a plan that are not recorded, and mirror the records to MLflow.
+
+    Parameters
+    ----------
+    plan : Plan
+    store : RunStore
+    runner : callable
+        Gives a cell's record; must be importable by its name.
+    processes : int, optional
+        Cells run at a time. By default as many as there are cores and memory for. The cores are divided among them.
+    mirror : Mirror, optional
+        None: no mirroring.
+    preload : sequence of str
+        Modules the worker processes share.
+
+    Returns
+    -------
+    list of Cell
+        The cells that have no record now.
+
+    Raises
+    ------
+    Busy
+        If another sweep is running on the same store.
+    StoreError
+        If the store cannot be written; what is recorded stays.
+    """
+    store.prepare()
+    with _sole_sweep(store), ThreadPoolExecutor(1, thread_name_prefix="mlflow") as mirroring:
+        store.clean_temporary()
+        if mirror is not None:
+            mirroring.submit(mirror.try_sync).result()
+        missing = [cell for cell in plan.cells if not store.has(cell.run_id)]
+        runnable = _with_data(missing, store)
+        processes, threads = _divide(len(runnable), processes)
+        forecast = Forecast([*published_records(RESULTS, plan), *store.records()], processes)
+        mirrored = []
+        with Display(len(runnable)) as display, _worker_environment(threads):
+            display.say(
+                f"{plan.experiment}: {len(plan.cells)} cells, {len(plan.cells) - len(missing)} recorded, "
+                f"{len(missing) - len(runnable)} without data, {len(runnable)} to run "
+                f"({processes} at a time, {threads} thread{'s' if threads > 1 else ''} each)"
+            )
+            for cell in _run(runnable, store, runner, processes, threads, forecast, display, preload):
+                if mirror is not None:
+                    mirrored.append(mirroring.submit(mirror.try_sync, [cell.run_id]))
+        for future in mirrored:
+            future.result()
+    return [cell for cell in plan.cells if not store.has(cell.run_id)]
+
+
+@contextmanager
+def _sole_sweep(store: RunStore) -> Iterator[None]:
+    lock = FileLock(str(store.root / "sweep.lock"), blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise Busy(
+            f"another sweep is running on {store.root}; wait for it, or stop it and run this command again"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _with_data(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
+    """Drop the cells whose data cannot be had, after noting why; loading once here also downloads once."""
+    available = {}
+    for name in dict.fromkeys(cell.identity["dataset"] for cell in cells):
+        try:
+            datasets.load(name)
+        except datasets.DatasetError as error:
+            store.write_missing_dataset(name, error)
+            print(f"{name} cannot be had: {error}", file=sys.stderr)
+        else:
+            store.forget_missing_dataset(name)
+            available[name] = True
+    return [cell for cell in cells if cell.identity["dataset"] in available]
+
+
+def _divide(n_cells: int, processes: int | None) -> tuple[int, int]:
+    """Return how many processes to run at a time, and how many threads each may use."""
+    cores = usable_cpus()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    most = min(cores, max(1, memory // _BYTES_A_PROCESS), max(1, n_cells))
+    processes = most if processes is None else max(1, min(processes, cores))
+    return processes, max(1, cores // processes)
+
+
+@contextmanager
+def _worker_environment(threads: int) -> Iterator[None]:
+    """Set what worker processes inherit: their threads, and where this project lies whatever the working folder is."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    settings = {**dict.fromkeys(_THREAD_VARIABLES, str(threads)), "PYTHONPATH": os.pathsep.join(paths)}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _run(
+    cells: Sequence[Cell],
+    store: RunStore,
+    runner: Runner,
+    processes: int,
+    threads: int,
+    forecast: Forecast,
+    display: Display,
+    preload: Sequence[str],
+) -> Iterator[Cell]:
+    """Run the cells and yield those that were recorded."""
+    logs = [store.root / "logs" / f"{cell.run_id}.log" for cell in cells]
+    arguments = [({**cell.config, "n_jobs": threads}, str(store.root), runner) for cell in cells]
+    open_cells = dict(enumerate(cells))
+    calls = workers.run_each(complete_in_process, arguments, processes=processes, logs=logs, preload=preload)
+    try:
+        for index, exit_code in calls:
+            cell = open_cells.pop(index)
+            text = _outcome(cell, exit_code, logs[index], store, forecast)
+            display.finished(text, forecast.seconds_left(list(open_cells.values())))
+            if store.has(cell.run_id):
+                yield cell
+    finally:
+        calls.close()
+
+
+def _outcome(cell: Cell, exit_code: int, log: Path, store: RunStore, forecast: Forecast) -> str:
+    """Say how a cell went, after noting a death that it could not note itself."""
+    if not store.has(cell.run_id):
+        if exit_code != 1 or store.failure(cell.run_id) is None:
+            store.write_failure(cell.identity, workers.describe_death(exit_code, log))
+        return f"FAILED {cell.label}: {store.failure(cell.run_id)}"
+    log.unlink(missing_ok=True)
+    record = store.read(cell.run_id)
+    seconds = float(record["seconds"]["total"])
+    forecast.learn(cell.identity, seconds)
+    scores = record["scores"]
+    return f"{cell.label}: {scores['metric']} {scores['test']:.5f} in {seconds:.1f} s"
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _parse(arguments: Sequence[str] | None) -> Any:
+    parser = argparse.ArgumentParser(
+        prog="python -m repro.sweep", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("overrides", nargs="*", help="experiment=NAME and Hydra overrides for every cell")
+    parser.add_argument("--datasets", type=_names, default=[], help="only these, comma-separated; empty: all")
+    parser.add_argument("--models", type=_names, default=[], help="only these, comma-separated; empty: all")
+    parser.add_argument("--seeds", default="", help="how many seeds; empty: all")
+    parser.add_argument("--processes", type=int, help="cells run at a time; by default one a core")
+    options = parser.parse_intermixed_args(arguments)
+    experiments = [text.partition("=")[2] for text in options.overrides if text.startswith("experiment=")]
+    if len(experiments) != 1:
+        parser.error("say which experiment: experiment=NAME, once")
+    options.experiment = experiments[0]
+    options.overrides = [text for text in options.overrides if not text.startswith("experiment=")]
+    if options.seeds and not (options.seeds.isdecimal() and int(options.seeds) > 0):
+        parser.error(f"SEEDS is how many seeds to run, a whole number from 1; not {options.seeds!r}")
+    return options
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run an experiment; return 0, 1 if a cell has no record that was asked for, 2 for a wrong request."""
+    options = _parse(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        plan = make_plan(
+            options.experiment,
+            overrides=options.overrides,
+            datasets=options.datasets,
+            models=options.models,
+            seeds=int(options.seeds) if options.seeds else None,
+        )
+        store = RunStore(ROOT / plan.runs_dir)
+        return _sweep_and_report(plan, store, options)
+    except (PlanError, Busy, StoreError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _sweep_and_report(plan: Plan, store: RunStore, options: Any) -> int:
+    # Here, since every worker imports this module, and MLflow takes seconds to load.
+    from repro.tracking import Mirror
+
+    try:
+        missing = run_sweep(plan, store, processes=options.processes, mirror=Mirror(store))
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        _write(plan, store)
+        return 130
+    _write(plan, store)
+    # A set that cannot be had is a gap in the whole table, but an error to somebody who asked for it by name.
+    failed = [
+        cell
+        for cell in missing
+        if cell.dataset in options.datasets or store.missing_dataset(cell.identity["dataset"]) is None
+    ]
+    if failed:
+        print(f"{len(failed)} cells failed; the table says why, and the same command tries them again", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _write(plan: Plan, store: RunStore) -> None:
+    for path in write_tables(plan, store, store.tables_dir):
+        print(f"wrote {path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
