@@ -6,16 +6,16 @@ PYTHON ?=
 VENV   := .venv
 PY     := $(VENV)/bin/python
 
-# Passed to the experiments; empty means everything (see README.md).
+# Passed to the experiments; empty means everything (see README.md). ARGS: further options and Hydra overrides.
 DATASETS   ?=
 MODELS     ?=
 SEEDS      ?=
 DATASET    ?= yeast
 MODEL      ?= gbdt_mo
 EXPERIMENT ?= table5
+ARGS       ?=
 
-C_FILES    := $(wildcard gbdtmo_core/csrc/*.[ch] tests/c/*.[ch])
-PY_SOURCES := gbdtmo_core datasets repro tests setup.py
+C_FILES := $(wildcard gbdtmo_core/csrc/*.[ch] tests/c/*.[ch])
 
 .PHONY: FORCE help setup native test test-c lint format check reproduce-table5 grid mlflow-ui \
         publish wheel lock clean
@@ -57,16 +57,17 @@ format: $(VENV)/.installed  ## Rewrite Python and C sources in the project's for
 check: lint test  ## lint and test
 
 reproduce-table5: native  ## Table V: run what is missing, write the tables (DATASETS=a,b MODELS=c SEEDS=n narrow it)
-	$(PY) -m repro.sweep experiment=table5 --datasets "$(DATASETS)" --models "$(MODELS)" --seeds "$(SEEDS)"
+	$(PY) -m repro.sweep experiment=table5 --datasets "$(DATASETS)" --models "$(MODELS)" --seeds "$(SEEDS)" $(ARGS)
 
 grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=yeast MODEL=gbdt_mo)
-	$(PY) -m repro.sweep experiment=grid --datasets "$(DATASET)" --models "$(MODEL)"
+	$(PY) -m repro.sweep experiment=grid --datasets "$(DATASET)" --models "$(MODEL)" --seeds "$(SEEDS)" $(ARGS)
 
 mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 	$(PY) -m repro.tracking ui
 
 publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5)
-	$(PY) -m repro.report publish $(EXPERIMENT)
+	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
+	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
 
 wheel: native  ## Build the wheel of gbdtmo_core into dist/
 	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
