@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,17 @@ Rng = np.random.Generator
 
 @dataclass
 class Problem:
-    """Training data, rows to predict, and parameters; printed when a comparison fails."""
+    """Training data, rows to predict, and parameters."""
 
+    name: str  # the call that makes it again
     loss: str
     X: FloatArray
     y: Any
     probe: FloatArray
-    params: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.name}: X {self.X.shape}, {self.params}"
 
 
 def tree_params(rng: Rng, d: int) -> dict[str, Any]:
@@ -42,6 +46,7 @@ def tree_params(rng: Rng, d: int) -> dict[str, Any]:
 def _small_integers(rng: Rng, n: int, m: int, missing: float) -> FloatArray:
     X = rng.integers(0, rng.integers(1, 6, size=m) + 1, size=(n, m)).astype(np.float64)
     X[rng.random((n, m)) < missing] = np.nan
+    X[:, rng.integers(m)] = X[:, 0] * rng.choice([-1.0, 1.0])  # a copy or a mirror image parts the rows alike
     return X
 
 
@@ -74,7 +79,7 @@ def exact_problem(seed: int, loss: str) -> Problem:
     d = int(rng.choice([2, 4, 8])) if loss == "softmax" else int(rng.integers(1 + (loss == "sigmoid"), 12))
     X = _small_integers(rng, n, m, missing=float(rng.choice([0, 0, 0.15, 0.5])))
     if loss == "squared_error":
-        y: Any = rng.integers(-3, 4, size=(n, d)).astype(np.float64)
+        y: Any = rng.integers(-1, 2, size=(n, d)).astype(np.float64) * rng.integers(1, 4)
     elif loss == "softmax":
         y = _labels(rng, n, d)
     else:
@@ -86,7 +91,7 @@ def exact_problem(seed: int, loss: str) -> Problem:
         "base_score": 0.0,
         "max_bins": int(rng.choice([2, 3, 4, 255])),
     }
-    return Problem(loss, X, y, probe_points(rng, X), params)
+    return Problem(f"exact_problem({seed}, {loss!r})", loss, X, y, probe_points(rng, X), params)
 
 
 def factorial_problem(seed: int) -> Problem:
@@ -103,13 +108,13 @@ def factorial_problem(seed: int) -> Problem:
         "reg_lambda": 0.0,
         "reg_alpha": float(rng.choice([0.0, 0.5])),
     }
-    return Problem("squared_error", X, y, grid, params)
+    return Problem(f"factorial_problem({seed})", "squared_error", X, y, grid, params)
 
 
 def continuous_problem(seed: int, loss: str) -> Problem:
     """Continuous features with some structure; more distinct values than bins, half of the time."""
     rng = np.random.default_rng(seed)
-    n, m, d = int(rng.integers(20, 90)), int(rng.integers(1, 5)), int(rng.integers(2, 11))
+    n, m, d = int(rng.integers(20, 50)), int(rng.integers(1, 5)), int(rng.integers(2, 11))
     X = rng.normal(size=(n, m))
     signal = np.sin(3 * X[:, [0]]) * rng.normal(size=d) + X @ rng.normal(size=(m, d)) + rng.normal(size=(n, d))
     X[rng.random((n, m)) < rng.choice([0, 0, 0.2])] = np.nan
@@ -128,4 +133,4 @@ def continuous_problem(seed: int, loss: str) -> Problem:
         "base_score": rng.choice([None, 0.0, 0.75]),
         "max_bins": int(rng.choice([2, 7, 16, 255])),
     }
-    return Problem(loss, X, y, probe_points(rng, X, 50), params)
+    return Problem(f"continuous_problem({seed}, {loss!r})", loss, X, y, probe_points(rng, X, 50), params)

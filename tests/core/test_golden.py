@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.core.support import NO_GOLDEN, FloatArray, as_reported, fit_core, golden_files, read_golden, staged_raw
 
+from tests.core.support import NO_GOLDEN, FloatArray, as_reported, fit_core, golden_files, read_golden, staged_raw
 from tests.oracle import boosting
 
 if not golden_files():

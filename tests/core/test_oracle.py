@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tests.core.problems import Problem, continuous_problem, exact_problem, factorial_problem
 from tests.core.support import FloatArray, as_reported, fit_core, staged_raw
-
 from tests.oracle import boosting
 
 LOSSES = ["squared_error", "softmax", "sigmoid"]
@@ -24,9 +24,9 @@ def _assert_same_bits(problem: Problem, oracle: boosting.Ensemble, probe: FloatA
     for rows in (problem.X, probe):
         actual = np.array(staged_raw(model, rows))
         expected = np.array(as_reported(problem.loss, oracle.staged_raw(rows)))
-        np.testing.assert_array_equal(actual, expected, err_msg=repr(problem))
+        np.testing.assert_array_equal(actual, expected, err_msg=str(problem))
     n_leaves = [len(tree.leaves) for _, tree in oracle.trees]
-    np.testing.assert_array_equal(model.n_leaves_, n_leaves, err_msg=repr(problem))
+    np.testing.assert_array_equal(model.n_leaves_, n_leaves, err_msg=str(problem))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -57,8 +57,8 @@ def test_gradients_that_stay_exact_over_rounds() -> None:
 
 def test_exact_problems_are_full_of_ties() -> None:
     """Else the tests above would not show how ties are decided."""
-    tied = [_oracle(exact_problem(seed, "squared_error")).margins()[0] == 0 for seed in range(100)]
-    assert np.mean(tied) > 0.3
+    for loss in LOSSES:
+        assert np.mean([_oracle(exact_problem(seed, loss)).trees[0][1].ties > 0 for seed in range(50)]) > 0.3
 
 
 def _assert_close_before_a_near_tie(problem: Problem, **changes: Any) -> int:
@@ -70,27 +70,24 @@ def _assert_close_before_a_near_tie(problem: Problem, **changes: Any) -> int:
     for rows in (problem.X, problem.probe):
         actual, expected = staged_raw(model, rows), as_reported(problem.loss, oracle.staged_raw(rows))
         for r in range(rounds):
-            message = f"round {r + 1} of {problem!r}"
+            message = f"round {r + 1} of {problem}"
             np.testing.assert_allclose(actual[r], expected[r], rtol=0, atol=1e-6, err_msg=message)
     n_trees = sum(len(one_round) for one_round in oracle.rounds[:rounds])
     expected_leaves = [len(tree.leaves) for _, tree in oracle.trees[:n_trees]]
-    n_leaves = model.n_leaves_
-    if problem.loss == "squared_error" and len(n_leaves) > len(oracle.rounds):  # trees of one output lie together
-        n_leaves = n_leaves.reshape(-1, len(oracle.rounds)).T.ravel()
-    np.testing.assert_array_equal(n_leaves[:n_trees], expected_leaves, err_msg=repr(problem))
+    np.testing.assert_array_equal(model.n_leaves_[:n_trees], expected_leaves, err_msg=str(problem))
     return rounds
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_continuous_data(loss: str) -> None:
-    rounds = [_assert_close_before_a_near_tie(continuous_problem(seed, loss)) for seed in range(60)]
-    assert np.mean(rounds) > 3  # of 4: near ties are rare
+    rounds = [_assert_close_before_a_near_tie(continuous_problem(seed, loss)) for seed in range(40)]
+    assert np.mean(rounds) > 2  # of 4: most are before any near tie
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_released_growth_on_continuous_data(loss: str) -> None:
     rounds = []
-    for seed in range(500, 530):
+    for seed in range(500, 520):
         problem = continuous_problem(seed, loss)
         problem.X, problem.probe = np.nan_to_num(problem.X), np.nan_to_num(problem.probe)
         cache = 1 + seed % 5

@@ -16,7 +16,7 @@ class _Pending:
     def push(self, node: Node, split: Split, tree: Tree) -> None:
         if len(self.entries) == self.size:
             last = self.entries[-1][1].gain
-            tree.decide(split.gain - last, max(split.gain, last))
+            tree.choose([split.gain, last])
             if split.gain <= last:
                 return
             self.entries.pop()
@@ -24,9 +24,7 @@ class _Pending:
         self.entries.sort(key=lambda entry: -entry[1].gain)  # stable: equal gains keep their order
 
     def pop(self, tree: Tree) -> tuple[Node, Split]:
-        if len(self.entries) > 1:
-            first, second = self.entries[0][1].gain, self.entries[1][1].gain
-            tree.decide(first - second, first)
+        tree.choose([split.gain for _, split in self.entries])
         return self.entries.pop(0)
 
 
@@ -37,7 +35,8 @@ def _handle_child(data: Data, child: Node, rules: Rules, tree: Tree, pending: _P
         split = best_split(data, child.rows, rules, tree, min_rows=0)
         if split is not None:
             parent = node_value(sum_rows(data.g[child.rows], data.h[child.rows]), rules)
-            tree.decide(split.gain - rules.min_split_gain, parent / tree.n_outputs + abs(split.gain))
+            scale = parent / tree.n_outputs + abs(split.gain)
+            tree.decide(split.gain - rules.min_split_gain, scale)
             if split.gain > rules.min_split_gain:
                 pending.push(child, split, tree)
                 return

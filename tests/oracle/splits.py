@@ -39,7 +39,8 @@ class Side:
 
 
 def sum_rows(g: FloatArray, h: FloatArray) -> Side:
-    return Side(g.sum(axis=0), h.sum(axis=0))
+    """Sums over rows; in extended precision, so that two sides with the same gradients in another order tie exactly."""
+    return Side(*(a.sum(axis=0, dtype=np.longdouble).astype(np.float64) for a in (g, h)))
 
 
 def soft(G: FloatArray, alpha: float) -> FloatArray:

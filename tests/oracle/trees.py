@@ -44,15 +44,28 @@ class Node:
 
 @dataclass
 class Tree:
-    """A grown tree.  ``margin`` is the smallest relative distance of any decision from going the other way."""
+    """A grown tree.
+
+    ``margin`` is the smallest relative distance of any decision from going the other way; ``ties`` counts the choices
+    among exact equals.
+    """
 
     root: Node
     n_outputs: int
     margin: float = np.inf
+    ties: int = 0
     leaves: list[Node] = field(default_factory=list)
 
     def decide(self, distance: float, scale: float) -> None:
         self.margin = min(self.margin, abs(distance) / max(scale, 1e-300))
+
+    def choose(self, values: list[float]) -> None:
+        """Note a choice of the largest value; exact ties are settled by order, so rounding cannot turn them."""
+        best = max(values)
+        self.ties += values.count(best) > 1
+        below = [value for value in values if value < best]
+        if below:
+            self.decide(best - max(below), best)
 
     def predict(self, bins: IntArray, n_bins: list[int]) -> FloatArray:
         out = np.zeros((len(bins), self.n_outputs))
@@ -89,20 +102,18 @@ def best_split(data: Data, rows: IntArray, rules: Rules, tree: Tree, min_rows: i
     """The first candidate of largest value, if that is above zero; ``min_rows`` rows must be on either side."""
     best: tuple[int, int, bool] | None = None
     best_value = 0.0
-    values: dict[bytes, float] = {}
+    values: list[float] = []
     for feature, b, missing_left, left in candidates(data, rows):
         if min(left.sum(), (~left).sum()) < min_rows:
             continue
         sides = [sum_rows(data.g[rows[mask]], data.h[rows[mask]]) for mask in (left, ~left)]
         value = split_value(sides[0], sides[1], rules)
-        values[(left if left[0] else ~left).tobytes()] = value
+        values.append(value)
         if value > best_value:
             best_value, best = value, (feature, b, missing_left)
     if best is None:
         return None
-    ranked = sorted(values.values(), reverse=True)
-    if len(ranked) > 1:  # candidates that part the rows alike are one: their tie is exact for everyone
-        tree.decide(ranked[0] - ranked[1], ranked[0])
+    tree.choose(values)
     parent = node_value(sum_rows(data.g[rows], data.h[rows]), rules)
     return Split(*best, averaged_gain(best_value, parent, tree.n_outputs, rules))
 
@@ -145,14 +156,12 @@ def grow_complete(data: Data, rules: Rules) -> Tree:
     frontier = [(root, _worth_splitting(data, root, rules, tree))]  # in order of creation
     budget = np.inf if rules.max_leaves is None else rules.max_leaves
     while True:
-        open_nodes = [entry for entry in frontier if entry[1] is not None]
+        open_nodes = [(node, split) for node, split in frontier if split is not None]
         if not open_nodes or len(frontier) >= budget:
             break
-        gains = sorted((entry[1].gain for entry in open_nodes if entry[1]), reverse=True)
-        if len(gains) > 1 and budget < np.inf:
-            tree.decide(gains[0] - gains[1], gains[0])
-        node, split = next(entry for entry in open_nodes if entry[1] and entry[1].gain == gains[0])
-        assert split is not None
+        if budget < np.inf:  # else the order of splits changes nothing
+            tree.choose([split.gain for _, split in open_nodes])
+        node, split = max(open_nodes, key=lambda entry: entry[1].gain)  # the first of equals
         part(data, node, split)
         frontier = [entry for entry in frontier if entry[0] is not node]
         frontier += [(child, _worth_splitting(data, child, rules, tree)) for child in (node.left, node.right) if child]

@@ -1,0 +1,229 @@
+"""Input of a refused kind gets an exception that names the trouble, before any C loop runs; nothing is half fitted."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import NotFittedError
+
+from gbdtmo_core import GBDTMOClassifier, GBDTMORegressor, _lib
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(40, 3))
+Y = RNG.normal(size=(40, 2))
+LABELS = RNG.integers(0, 3, size=40)
+INDICATOR = RNG.integers(0, 2, size=(40, 3))
+
+
+class _NoCore:
+    """Stands where the compiled module was: whoever calls it fails the test."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("GMO_") or name == "gmo_threads_max":
+            return 1
+        raise AssertionError(f"{name} was called with input that should have been refused before")
+
+
+@contextlib.contextmanager
+def _refused(match: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_lib, "lib", _NoCore())
+        with pytest.raises((ValueError, TypeError), match=f"(?i){match}"):
+            yield
+
+
+def _with(a: np.ndarray, value: Any) -> np.ndarray:
+    a = a.astype(np.float64)
+    a[(1,) * a.ndim] = value
+    return a
+
+
+def _fitted_attributes(model: Any) -> list[str]:
+    return [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+
+
+BAD_DATA: dict[str, tuple[type, Any, Any, str]] = {
+    "nan_in_y": (GBDTMORegressor, X, _with(Y, np.nan), "nan"),
+    "inf_in_y": (GBDTMORegressor, X, _with(Y, np.inf), "inf"),
+    "nan_in_1d_y": (GBDTMORegressor, X, _with(Y[:, 0], np.nan), "nan"),
+    "nan_in_labels": (GBDTMOClassifier, X, _with(LABELS, np.nan), "nan"),
+    "nan_in_indicator": (GBDTMOClassifier, X, _with(INDICATOR, np.nan), "nan"),
+    "inf_in_x": (GBDTMORegressor, _with(X, np.inf), Y, "inf"),
+    "minus_inf_in_x": (GBDTMOClassifier, _with(X, -np.inf), LABELS, "inf"),
+    "no_rows": (GBDTMORegressor, X[:0], Y[:0], "0 sample|empty|no rows"),
+    "no_columns": (GBDTMORegressor, X[:, :0], Y, "0 feature|empty|no columns"),
+    "no_targets": (GBDTMORegressor, X, Y[:, :0], "output|target|column|empty"),
+    "y_shorter_than_x": (GBDTMORegressor, X, Y[:-1], "inconsistent|rows|samples|length"),
+    "y_longer_than_x": (GBDTMOClassifier, X[:-1], LABELS, "inconsistent|rows|samples|length"),
+    "text_in_x": (GBDTMORegressor, np.array([["a", "b"]] * 40, dtype=object), Y, "could not convert|numeric|number"),
+    "strings_in_x": (GBDTMORegressor, np.array([["a", "b"]] * 40), Y, "could not convert|numeric|number|string"),
+    "text_in_y": (GBDTMORegressor, X, np.array(["a"] * 40, dtype=object), "could not convert|numeric|number|string"),
+    "complex_x": (GBDTMORegressor, X + 1j, Y, "complex"),
+    "sparse_x": (GBDTMORegressor, scipy.sparse.csr_matrix(X), Y, "sparse"),
+    "sparse_x_classifier": (GBDTMOClassifier, scipy.sparse.csr_matrix(X), LABELS, "sparse"),
+    "x_of_one_dimension": (GBDTMORegressor, X[:, 0], Y, "2D|2-D|dimension|reshape"),
+    "x_of_three_dimensions": (GBDTMORegressor, X[:, :, np.newaxis], Y, "dim|2D|2-D"),
+    "y_of_three_dimensions": (GBDTMORegressor, X, Y[:, :, np.newaxis], "dim|2D|2-D"),
+    "one_class": (GBDTMOClassifier, X, np.zeros(40, dtype=int), "class"),
+    "real_labels": (GBDTMOClassifier, X, Y[:, 0], "label|class|continuous"),
+    "indicator_of_other_numbers": (GBDTMOClassifier, X, INDICATOR + 1, "0/1|0 and 1|0 or 1|indicator|multioutput"),
+    "no_y": (GBDTMORegressor, X, None, "y"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_is_refused(case: str) -> None:
+    estimator, x, y, words = BAD_DATA[case]
+    model = estimator()
+    with _refused(words):
+        model.fit(x, y)
+    assert _fitted_attributes(model) == []
+
+
+BAD_PARAMETERS: list[tuple[str, Any]] = [
+    *[("n_estimators", v) for v in (0, -1, 2.5, "10", None, True)],
+    *[("learning_rate", v) for v in (0, 0.0, -0.1, np.nan, np.inf, "fast", None)],
+    *[("max_depth", v) for v in (0, -1, 1.5, True)],
+    *[("max_leaves", v) for v in (0, -3, 2.5, "all", True)],
+    *[("max_bins", v) for v in (1, 0, 256, 300, 16.0, None, True)],
+    *[("min_samples_leaf", v) for v in (0, -1, 0.1, None, True)],
+    *[("reg_lambda", v) for v in (-1, -1e-9, np.nan, np.inf, None)],
+    *[("reg_alpha", v) for v in (-1, np.nan, np.inf, None)],
+    *[("min_split_gain", v) for v in (-1, np.nan, None)],
+    *[("top_k", v) for v in (0, -1, 1.5, True)],
+    *[("top_k_mode", v) for v in ("both", "", None, 1)],
+    *[("hessian", v) for v in ("full", "", None, 1)],
+    *[("tree_output", v) for v in ("many", "", None)],
+    *[("growth", v) for v in ("leafwise", "", None)],
+    *[("node_cache", v) for v in (0, -1, 1.5, True)],
+    *[("binning", v) for v in ("uniform", "", None)],
+    *[("base_score", v) for v in (np.nan, np.inf, "mean")],
+    *[("early_stopping_rounds", v) for v in (0, -1, 1.5, True)],
+    *[("eval_metric", v) for v in ("auc", "", 1)],
+    *[("n_jobs", v) for v in (0, 1.5, "all")],
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_PARAMETERS, ids=lambda v: repr(v))
+@pytest.mark.parametrize("estimator", [GBDTMORegressor, GBDTMOClassifier])
+def test_bad_parameters_are_refused_by_name(estimator: type, name: str, value: Any) -> None:
+    model = estimator(**{name: value})
+    eval_set = (X, LABELS) if name == "early_stopping_rounds" else None
+    with _refused(name):
+        model.fit(X, LABELS, eval_set=eval_set)
+    assert _fitted_attributes(model) == []
+
+
+@pytest.mark.parametrize("name", ["top_k_mode", "hessian", "tree_output", "growth", "binning", "eval_metric"])
+def test_an_unknown_word_is_answered_with_the_known_ones(name: str) -> None:
+    known = {
+        "top_k_mode": "unrestricted",
+        "hessian": "constant",
+        "tree_output": "single",
+        "growth": "released",
+        "binning": "released",
+        "eval_metric": "log_loss",
+    }
+    with _refused(known[name]):
+        GBDTMOClassifier(**{name: "nonsense"}).fit(X, LABELS)
+
+
+def test_metrics_that_do_not_fit_the_task_are_refused() -> None:
+    for metric in ("accuracy", "log_loss"):
+        with _refused("eval_metric"):
+            GBDTMORegressor(eval_metric=metric).fit(X, Y, eval_set=(X, Y))
+
+
+def test_numpy_numbers_are_welcome_as_parameters() -> None:
+    model = GBDTMORegressor(
+        n_estimators=np.int64(2),
+        max_depth=np.int32(3),
+        learning_rate=np.float32(0.5),
+        max_bins=np.uint8(9),
+        reg_lambda=0,
+    )
+    assert model.fit(X, Y).n_iter_ == 2
+
+
+BAD_EVAL_SETS: dict[str, tuple[Any, str]] = {
+    "not_a_pair": (X, "eval_set"),
+    "only_x": ((X,), "eval_set"),
+    "a_list_of_pairs": ([(X, Y), (X, Y)], "eval_set|y"),
+    "three": ((X, Y, Y), "eval_set"),
+    "fewer_features": ((X[:, :2], Y), "feature"),
+    "fewer_targets": ((X, Y[:, :1]), "output|target|column"),
+    "other_length": ((X, Y[:-1]), "inconsistent|rows|samples|length"),
+    "nan_in_y": ((X, _with(Y, np.nan)), "nan"),
+    "inf_in_x": ((_with(X, np.inf), Y), "inf"),
+    "empty": ((X[:0], Y[:0]), "0 sample|empty|no rows"),
+    "sparse": ((scipy.sparse.csr_matrix(X), Y), "sparse"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_EVAL_SETS)
+def test_bad_validation_data_is_refused(case: str) -> None:
+    eval_set, words = BAD_EVAL_SETS[case]
+    model = GBDTMORegressor()
+    with _refused(words):
+        model.fit(X, Y, eval_set=eval_set)
+    assert _fitted_attributes(model) == []
+
+
+def test_early_stopping_without_validation_rows_is_refused() -> None:
+    with _refused("eval_set"):
+        GBDTMORegressor(early_stopping_rounds=5).fit(X, Y)
+
+
+def test_labels_outside_the_given_classes_are_refused() -> None:
+    with _refused("classes|label"):
+        GBDTMOClassifier().fit(X, LABELS, classes=[0, 1])
+
+
+def test_classes_with_an_indicator_are_refused_or_fit_its_columns() -> None:
+    with _refused("classes"):
+        GBDTMOClassifier().fit(X, INDICATOR, classes=[0, 1])
+
+
+def test_an_indicator_for_validation_needs_an_indicator_for_training() -> None:
+    with _refused("eval_set|y|label|indicator"):
+        GBDTMOClassifier().fit(X, LABELS, eval_set=(X, INDICATOR))
+
+
+def test_released_growth_refuses_missing_values() -> None:
+    with _refused("nan|missing"):
+        GBDTMORegressor(growth="released").fit(_with(X, np.nan), Y)
+
+
+@pytest.mark.parametrize("method", ["predict", "staged_predict", "predict_proba", "decision_function", "save_model"])
+def test_use_before_fit(method: str) -> None:
+    call = getattr(GBDTMOClassifier(), method)
+    with pytest.raises(NotFittedError):
+        list(call("model.npz" if method == "save_model" else X))  # list: a generator starts at its first item
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "staged_predict"])
+def test_prediction_input_is_checked(method: str) -> None:
+    model = GBDTMOClassifier(n_estimators=2).fit(X, LABELS)
+    for bad, words in [
+        (X[:, :2], "feature"),
+        (np.column_stack([X, X]), "feature"),
+        (_with(X, np.inf), "inf"),
+        (X[0], "2D|2-D|dimension|reshape"),
+        (X[:0], "0 sample|empty|no rows"),
+        (scipy.sparse.csr_matrix(X), "sparse"),
+    ]:
+        with _refused(words):
+            list(getattr(model, method)(bad))
+
+
+def test_a_failed_refit_leaves_the_old_model() -> None:
+    model = GBDTMORegressor(n_estimators=2, min_samples_leaf=2).fit(X, Y)
+    expected = model.predict(X)
+    with _refused("nan"):
+        model.fit(X, _with(Y, np.nan))
+    np.testing.assert_array_equal(model.predict(X), expected)
