@@ -1,0 +1,6 @@
+"""Gradient boosted decision trees for multiple outputs (GBDT-MO, arXiv 1909.04373), with scikit-learn estimators."""
+
+from gbdtmo_core.boosting import GBDTMOClassifier, GBDTMORegressor
+from gbdtmo_core.persistence import load_model
+
+__all__ = ["GBDTMOClassifier", "GBDTMORegressor", "load_model"]

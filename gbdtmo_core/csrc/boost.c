@@ -1,0 +1,276 @@
+/* Boosting: derivatives, a tree (or a tree an output), new scores, early stopping; a round is one turn of this. */
+#include "grow.h"
+#include "loss.h"
+
+#include <math.h>
+#include <string.h>
+
+struct gmo_booster {
+    gmo_params params;
+    gmo_binned train, valid;
+    gmo_target train_target, valid_target;
+    int32_t n_outputs, n_tracks;
+    bool has_valid, has_hessian;
+    gmo_grower grower;
+    gmo_trees trees;
+    double *base_score;                  /* (d,) */
+    double *scores, *gradient, *hessian; /* (n, d); hessian is NULL if constant */
+    double *valid_scores;                /* (n_valid, d) */
+    double *history;                     /* (n_rounds, n_tracks) */
+    int64_t n_rounds, history_capacity;
+    int64_t *best_round; /* (n_tracks,) */
+    double *best_value;  /* (n_tracks,) */
+    bool *stopped;       /* (n_tracks,) */
+};
+
+/* Scores (n, d) that start from the base score; NULL if memory is short. */
+static double *new_scores(const gmo_booster *b, int64_t n) {
+    int64_t size;
+    double *scores = gmo_size_mul(n, b->n_outputs, &size) ? gmo_alloc(size, sizeof *scores) : NULL;
+    for (int64_t i = 0; scores && i < n; i++)
+        memcpy(scores + i * b->n_outputs, b->base_score, (size_t)b->n_outputs * sizeof *scores);
+    return scores;
+}
+
+static gmo_status booster_init(gmo_booster *b, const uint8_t *has_missing, const double *base_score) {
+    int64_t n = b->train.n_rows, cells;
+    int32_t d = b->n_outputs;
+    if (n > GMO_MAX_ROWS || b->train.n_features > INT32_MAX || !gmo_size_mul(n, d, &cells))
+        return GMO_ERR_SIZE;
+    b->base_score = gmo_alloc(d, sizeof *b->base_score);
+    if (!b->base_score)
+        return GMO_ERR_MEMORY;
+    memcpy(b->base_score, base_score, (size_t)d * sizeof *base_score);
+    b->scores = new_scores(b, n);
+    b->gradient = gmo_alloc(cells, sizeof *b->gradient);
+    b->hessian = b->has_hessian ? gmo_alloc(cells, sizeof *b->hessian) : NULL;
+    b->best_round = gmo_alloc_zero(b->n_tracks, sizeof *b->best_round);
+    b->best_value = gmo_alloc_zero(b->n_tracks, sizeof *b->best_value);
+    b->stopped = gmo_alloc_zero(b->n_tracks, sizeof *b->stopped);
+    if (!b->scores || !b->gradient || (b->has_hessian && !b->hessian) || !b->best_round || !b->best_value ||
+        !b->stopped)
+        return GMO_ERR_MEMORY;
+    int32_t tree_outputs = b->params.single_output ? 1 : d;
+    return gmo_grower_init(&b->grower, &b->params, &b->train, has_missing, tree_outputs, b->has_hessian, &b->trees);
+}
+
+static bool params_valid(const gmo_params *p) {
+    return p->n_threads >= 1 && p->max_depth >= 1 && p->max_leaves >= 1 && p->min_samples_leaf >= 1 &&
+           p->node_cache >= 1 && p->top_k >= 0 && p->reg_lambda >= 0 && p->reg_alpha >= 0 && p->min_split_gain >= 0 &&
+           p->early_stopping_rounds >= 0 && isfinite(p->learning_rate);
+}
+
+gmo_status gmo_booster_create(const gmo_params *params, const gmo_binned *train, const uint8_t *has_missing,
+                              const gmo_target *target, const double *base_score, int32_t n_outputs,
+                              gmo_booster **out) {
+    *out = NULL;
+    if (!params_valid(params) || train->n_rows < 1 || train->n_features < 1 || n_outputs < 1)
+        return GMO_ERR_ARGUMENT;
+    gmo_booster *b = gmo_alloc_zero(1, sizeof *b);
+    if (!b)
+        return GMO_ERR_MEMORY;
+    b->params = *params;
+    b->train = *train;
+    b->train_target = *target;
+    b->n_outputs = n_outputs;
+    b->has_hessian = params->loss != GMO_LOSS_SQUARED && !params->constant_hessian;
+    b->n_tracks = params->single_output && params->loss == GMO_LOSS_SQUARED ? n_outputs : 1;
+    gmo_status status = booster_init(b, has_missing, base_score);
+    if (status != GMO_OK) {
+        gmo_booster_free(b);
+        return status;
+    }
+    *out = b;
+    return GMO_OK;
+}
+
+gmo_status gmo_booster_validate(gmo_booster *b, const gmo_binned *rows, const gmo_target *target) {
+    if (b->has_valid || b->n_rounds || rows->n_rows < 1 || rows->n_features != b->train.n_features)
+        return GMO_ERR_ARGUMENT;
+    b->valid_scores = new_scores(b, rows->n_rows);
+    if (!b->valid_scores)
+        return GMO_ERR_MEMORY;
+    b->valid = *rows;
+    b->valid_target = *target;
+    b->has_valid = true;
+    return GMO_OK;
+}
+
+void gmo_booster_free(gmo_booster *b) {
+    if (!b)
+        return;
+    gmo_grower_free(&b->grower);
+    gmo_trees_free(&b->trees);
+    void *arrays[] = {b->base_score, b->scores,     b->gradient,   b->hessian, b->valid_scores,
+                      b->history,    b->best_round, b->best_value, b->stopped};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        free(arrays[i]);
+    free(b);
+}
+
+/* Sets the values of the outputs that are not among the k of largest score to zero [eq. 18]; ties keep the lowest output.
+ * score is used up. */
+static void keep_top(double *value, double *score, int32_t d, int32_t k) {
+    for (int32_t kept = 0; kept < k; kept++) {
+        int32_t best = 0;
+        for (int32_t j = 1; j < d; j++)
+            if (score[j] > score[best])
+                best = j;
+        score[best] = -1 - score[best]; /* negative: kept */
+    }
+    for (int32_t j = 0; j < d; j++)
+        if (score[j] >= 0)
+            value[j] = 0;
+}
+
+/* The score of each output of a leaf, from the fixed-point sums: equal scores stay equal in any order of the rows, which
+ * float64 sums would not promise. */
+static void leaf_scores(const gmo_booster *b, const gmo_leaf_rows *leaf, double *score) {
+    const gmo_fixed *fixed = &b->grower.fixed;
+    for (int32_t j = 0; j < fixed->d; j++) {
+        int32_t g = 0, h = 0;
+        for (int64_t i = 0; i < leaf->count; i++) {
+            const int32_t *row = fixed->rows + b->grower.rows[leaf->begin + i] * (int64_t)fixed->stride;
+            g += row[j];
+            h += fixed->has_hessian ? row[fixed->d + j] : 1;
+        }
+        score[j] = gmo_split_score(&b->grower.splitter, j, g, h);
+    }
+}
+
+/* The vector of a leaf [eq. 15] from float64 sums over its rows, for outputs first .. first + width. */
+static void leaf_value(const gmo_booster *b, const gmo_leaf_rows *leaf, int32_t first, double *value, double *sums) {
+    const gmo_params *p = &b->params;
+    int32_t width = b->grower.fixed.d, d = b->n_outputs;
+    double *g = sums, *h = sums + width;
+    memset(sums, 0, 2 * (size_t)width * sizeof *sums);
+    for (int64_t i = 0; i < leaf->count; i++) {
+        int64_t at = b->grower.rows[leaf->begin + i] * (int64_t)d + first;
+        for (int32_t j = 0; j < width; j++)
+            g[j] += b->gradient[at + j];
+        for (int32_t j = 0; b->hessian && j < width; j++)
+            h[j] += b->hessian[at + j];
+    }
+    for (int32_t j = 0; j < width; j++) {
+        double curvature = (b->hessian ? h[j] : (double)leaf->count) + p->reg_lambda;
+        value[j] = curvature > 0 ? -p->learning_rate * (gmo_soft(g[j], p->reg_alpha) / curvature) : 0;
+    }
+    if (p->top_k > 0 && p->top_k < width) {
+        leaf_scores(b, leaf, sums);
+        keep_top(value, sums, width, p->top_k);
+    }
+}
+
+/* Values of the tree just grown, and the new training scores of its rows. */
+static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
+    gmo_grower *g = &b->grower;
+    int32_t width = g->fixed.d, d = b->n_outputs, n_threads = b->params.n_threads;
+    double *values = b->trees.leaf_values + b->trees.value_start[b->trees.n_trees - 1];
+    double *sums = gmo_alloc((int64_t)n_threads * 2 * width, sizeof *sums);
+    if (!sums)
+        return GMO_ERR_MEMORY;
+    int64_t assigned = 0;
+#pragma omp parallel for schedule(dynamic, 1) reduction(+ : assigned)                                                  \
+    num_threads(n_threads) if (n_threads > 1 && b->train.n_rows * width > 8192)
+    for (int64_t l = 0; l < g->n_leaves; l++) {
+        const gmo_leaf_rows *leaf = &g->leaves[l];
+        double *value = values + leaf->leaf * (int64_t)width;
+        leaf_value(b, leaf, first, value, sums + (int64_t)gmo_thread_number() * 2 * width);
+        for (int64_t i = 0; i < leaf->count; i++)
+            for (int32_t j = 0; j < width; j++)
+                b->scores[g->rows[leaf->begin + i] * (int64_t)d + first + j] += value[j];
+        assigned += leaf->count;
+    }
+    free(sums);
+    b->trees.n_unassigned[b->trees.n_trees - 1] = b->train.n_rows - assigned;
+    return GMO_OK;
+}
+
+/* One tree for outputs first .. first + fixed.d (output: the one it serves, -1: all). */
+static gmo_status add_tree(gmo_booster *b, int32_t output) {
+    int32_t first = output < 0 ? 0 : output;
+    GMO_TRY(gmo_fixed_round(&b->grower.fixed, b->gradient, b->hessian, b->n_outputs, first, b->params.n_threads));
+    if (b->n_rounds > INT32_MAX)
+        return GMO_ERR_SIZE;
+    GMO_TRY(gmo_trees_open(&b->trees, output, (int32_t)b->n_rounds));
+    gmo_status status =
+        b->params.growth == GMO_GROWTH_RELEASED ? gmo_grow_released(&b->grower) : gmo_grow_complete(&b->grower);
+    if (status == GMO_OK)
+        status = finish_leaves(b, first);
+    if (status != GMO_OK) {
+        gmo_trees_drop(&b->trees);
+        return status;
+    }
+    if (!b->has_valid)
+        return GMO_OK;
+    gmo_forest forest;
+    gmo_trees_view(&b->trees, b->n_outputs, &forest);
+    int64_t tree = b->trees.n_trees - 1;
+    return gmo_forest_predict(&forest, &tree, 1, &b->valid, b->params.n_threads, b->valid_scores);
+}
+
+/* Notes the metric of the round now finished for one track; true once it has not improved for too long. */
+static void update_track(gmo_booster *b, int32_t track, int64_t round) {
+    int32_t output = b->n_tracks > 1 ? track : -1;
+    double value = gmo_metric_value(b->params.metric, b->params.loss, &b->valid_target, b->valid_scores,
+                                    b->valid.n_rows, b->n_outputs, output);
+    bool higher = gmo_metric_is_score(b->params.metric);
+    bool better = higher ? value > b->best_value[track] : value < b->best_value[track];
+    b->history[(round - 1) * b->n_tracks + track] = value;
+    if (round == 1 || better) {
+        b->best_value[track] = value;
+        b->best_round[track] = round;
+    } else if (b->params.early_stopping_rounds) {
+        b->stopped[track] = round - b->best_round[track] >= b->params.early_stopping_rounds;
+    }
+}
+
+static gmo_status evaluate(gmo_booster *b) {
+    int64_t round = b->n_rounds + 1, needed;
+    if (!gmo_size_mul(round, b->n_tracks, &needed))
+        return GMO_ERR_SIZE;
+    GMO_TRY(gmo_reserve((void **)&b->history, &b->history_capacity, needed, sizeof *b->history));
+    for (int32_t track = 0; track < b->n_tracks; track++) {
+        b->history[(round - 1) * b->n_tracks + track] = NAN;
+        if (!b->stopped[track])
+            update_track(b, track, round);
+    }
+    return GMO_OK;
+}
+
+static gmo_status boost_round(gmo_booster *b) {
+    gmo_loss_derivatives(b->params.loss, &b->train_target, b->scores, b->train.n_rows, b->n_outputs,
+                         b->params.n_threads, b->gradient, b->hessian);
+    if (!b->params.single_output)
+        GMO_TRY(add_tree(b, -1));
+    for (int32_t j = 0; b->params.single_output && j < b->n_outputs; j++)
+        if (b->n_tracks == 1 || !b->stopped[j])
+            GMO_TRY(add_tree(b, j));
+    if (b->has_valid)
+        GMO_TRY(evaluate(b));
+    b->n_rounds++;
+    if (!b->params.early_stopping_rounds || !b->has_valid)
+        for (int32_t track = 0; track < b->n_tracks; track++)
+            b->best_round[track] = b->n_rounds;
+    return GMO_OK;
+}
+
+static bool all_stopped(const gmo_booster *b) {
+    for (int32_t track = 0; track < b->n_tracks; track++)
+        if (!b->stopped[track])
+            return false;
+    return true;
+}
+
+gmo_status gmo_booster_boost(gmo_booster *b, int64_t n_rounds, int32_t *finished) {
+    for (int64_t i = 0; i < n_rounds && !all_stopped(b); i++)
+        GMO_TRY(boost_round(b));
+    *finished = all_stopped(b);
+    return GMO_OK;
+}
+
+void gmo_booster_forest(const gmo_booster *b, gmo_forest *out) { gmo_trees_view(&b->trees, b->n_outputs, out); }
+
+void gmo_booster_progress(const gmo_booster *b, gmo_progress *out) {
+    *out = (gmo_progress){b->n_rounds, b->n_tracks, b->has_valid ? b->history : NULL, b->best_round};
+}

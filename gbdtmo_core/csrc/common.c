@@ -1,0 +1,38 @@
+#include "common.h"
+
+#include <omp.h>
+#include <string.h>
+
+void *gmo_alloc(int64_t count, size_t size) {
+    int64_t bytes;
+    if (count < 0 || !gmo_size_mul(count, (int64_t)size, &bytes) || bytes > INT64_MAX - 128)
+        return NULL;
+    bytes = (bytes / 64 + 1) * 64;
+    return aligned_alloc(64, (size_t)bytes);
+}
+
+void *gmo_alloc_zero(int64_t count, size_t size) {
+    void *memory = gmo_alloc(count, size);
+    if (memory)
+        memset(memory, 0, (size_t)count * size);
+    return memory;
+}
+
+gmo_status gmo_reserve(void **array, int64_t *capacity, int64_t needed, size_t size) {
+    if (needed <= *capacity)
+        return GMO_OK;
+    int64_t larger = *capacity * 2 > needed ? *capacity * 2 : needed + 16;
+    void *memory = gmo_alloc(larger, size);
+    if (!memory)
+        return GMO_ERR_MEMORY;
+    if (*array)
+        memcpy(memory, *array, (size_t)*capacity * size);
+    free(*array);
+    *array = memory;
+    *capacity = larger;
+    return GMO_OK;
+}
+
+int32_t gmo_threads_max(void) { return (int32_t)omp_get_max_threads(); }
+
+int32_t gmo_thread_number(void) { return (int32_t)omp_get_thread_num(); }

@@ -1,0 +1,129 @@
+/* Gradient boosted decision trees for multiple outputs: the public interface of the C core.
+ *
+ * Source: Zhang & Jung, "GBDT-MO", arXiv 1909.04373 (equation and algorithm numbers below are the paper's).
+ *
+ * Conventions
+ * - Arrays are C-contiguous (row-major) unless a stride is given. Rows n, features m, outputs d.
+ * - The caller owns every array it passes and keeps it alive while an object that borrowed it lives.
+ * - Fallible functions return a gmo_status; on anything but GMO_OK their outputs are unspecified, and nothing leaks.
+ * - No function prints, exits, touches files or keeps state outside its arguments. Two threads may call any function at
+ *   once as long as they do not share a gmo_booster.
+ * - Values are checked by the caller (NaN in targets, parameter ranges); sizes and allocations are checked here.
+ * - Results do not depend on n_threads: same input, same bits.
+ */
+#ifndef GBDTMO_H
+#define GBDTMO_H
+
+#include <stdint.h>
+
+/* [cffi: the declarations between these two marks are read by build_native.py] */
+typedef enum {
+    GMO_OK = 0,
+    GMO_ERR_MEMORY = 1,  /* an allocation failed */
+    GMO_ERR_SIZE = 2,    /* a product of sizes, a row number or a node number does not fit its type */
+    GMO_ERR_NUMERIC = 3, /* gradients became infinite or NaN */
+    GMO_ERR_ARGUMENT = 4 /* a parameter is outside its range */
+} gmo_status;
+
+enum { GMO_LOSS_SQUARED = 0, GMO_LOSS_SOFTMAX = 1, GMO_LOSS_SIGMOID = 2 };
+enum { GMO_GROWTH_COMPLETE = 0, GMO_GROWTH_RELEASED = 1 };
+enum { GMO_BINNING_QUANTILE = 0, GMO_BINNING_RELEASED = 1 };
+enum { GMO_METRIC_MSE = 0, GMO_METRIC_RMSE = 1, GMO_METRIC_MAE = 2, GMO_METRIC_ACCURACY = 3, GMO_METRIC_LOG_LOSS = 4 };
+
+/* A strided view of a matrix of float32 or float64 values; strides in bytes. */
+typedef struct {
+    const char *data;
+    int64_t n_rows, n_cols, row_stride, col_stride;
+    int32_t is_float64;
+} gmo_matrix;
+
+typedef struct {
+    int32_t loss, growth, metric;
+    int32_t top_k;            /* outputs kept in a leaf; 0 or >= d: all */
+    int32_t restricted;       /* 1: both sides of a split share one top-k set [eq. 22]; 0: each its own [eq. 21] */
+    int32_t constant_hessian; /* 1: every second derivative is taken as 1 */
+    int32_t single_output;    /* 1: a tree per output (GBDT-SO) */
+    int32_t max_depth;
+    int32_t node_cache;            /* released growth: pending nodes at most */
+    int32_t n_threads;             /* >= 1 */
+    int64_t max_leaves;            /* >= 1 */
+    int64_t min_samples_leaf;      /* >= 1 */
+    int64_t early_stopping_rounds; /* 0: off */
+    int64_t histogram_pool_bytes;  /* complete growth: histograms beyond this are dropped and rebuilt when needed */
+    double learning_rate, reg_lambda, reg_alpha, min_split_gain;
+} gmo_params;
+
+/* Binned rows. bins is (n_rows, n_features); feature f has edges edge[edge_start[f] .. edge_start[f + 1]), ascending, at
+ * most 254 of them. Value x falls in the first bin b with x <= edge b, else in the bin after the last edge; a missing
+ * value (NaN) has bin number n_edges + 1. */
+typedef struct {
+    const uint8_t *bins;
+    const int64_t *edge_start; /* (n_features + 1,) */
+    int64_t n_rows, n_features;
+} gmo_binned;
+
+/* Targets of n rows: labels (n,) for softmax, else values (n, d). The other pointer is NULL. */
+typedef struct {
+    const int32_t *labels;
+    const double *values;
+} gmo_target;
+
+/* Trees as arrays. Tree t has nodes node_start[t] .. node_start[t + 1]; node 0 of a tree is its root. left / right hold a
+ * node number within the tree (>= 0), a leaf number within the tree as -1 - leaf, or GMO_NO_LEAF (rows that end there
+ * get nothing). A row goes left if its bin <= bin of the node; a missing value goes left if missing_left. The vector of
+ * leaf l starts at leaf_values[value_start[t] + l * width], width = 1 for a single-output tree, else n_outputs. A tree
+ * without nodes gives its only leaf (or, without leaves, nothing) to all rows. */
+typedef struct {
+    int64_t n_trees;
+    int32_t n_outputs;
+    const int64_t *node_start, *value_start; /* (n_trees + 1,) */
+    const int32_t *n_leaves;                 /* (n_trees,) */
+    const int32_t *tree_output;              /* (n_trees,) output served, -1: all */
+    const int32_t *tree_round;               /* (n_trees,) boosting round, from 0 */
+    const int64_t *n_unassigned;             /* (n_trees,) training rows without a leaf; may be NULL for prediction */
+    const int32_t *feature, *left, *right;   /* (n_nodes,) */
+    const uint8_t *bin, *missing_left;       /* (n_nodes,) */
+    const double *leaf_values;               /* (value_start[n_trees],) scaled by the learning rate */
+} gmo_forest;
+
+/* What early stopping saw. n_tracks is d for single-output squared error, where each output stops on its own, else 1. */
+typedef struct {
+    int64_t n_rounds, n_tracks;
+    const double *history;     /* (n_rounds, n_tracks); NaN after a track stopped; NULL without validation rows */
+    const int64_t *best_round; /* (n_tracks,) number of rounds of the best model, from 1; without validation n_rounds */
+} gmo_progress;
+
+typedef struct gmo_booster gmo_booster;
+
+/* Bin edges of every column of x (alg. 1's bins; the paper leaves the rule open). edges: out, (n_cols, max_bins - 1), row f
+ * holds n_edges[f] values. has_missing: out, (n_cols,). 2 <= max_bins <= 255; no infinite values in x. */
+gmo_status gmo_bins_fit(const gmo_matrix *x, int32_t rule, int32_t max_bins, int32_t n_threads, double *edges,
+                        int32_t *n_edges, uint8_t *has_missing);
+
+/* Bin numbers of every value of x. edges: (edge_start[n_cols],). bins: out, (n_rows, n_cols). */
+gmo_status gmo_bins_apply(const gmo_matrix *x, const double *edges, const int64_t *edge_start, int32_t n_threads,
+                          uint8_t *bins);
+
+/* A booster borrows bins, has_missing, target and base_score (d,) until it is freed. *out is NULL on failure. */
+gmo_status gmo_booster_create(const gmo_params *params, const gmo_binned *train, const uint8_t *has_missing,
+                              const gmo_target *target, const double *base_score, int32_t n_outputs, gmo_booster **out);
+/* Validation rows, binned with the same edges; borrowed. At most once, before the first round. */
+gmo_status gmo_booster_validate(gmo_booster *booster, const gmo_binned *rows, const gmo_target *target);
+/* Runs up to n_rounds rounds. *finished: out, 1 once early stopping has ended training. */
+gmo_status gmo_booster_boost(gmo_booster *booster, int64_t n_rounds, int32_t *finished);
+/* Views into the booster's memory, valid until the next boost or free. */
+void gmo_booster_forest(const gmo_booster *booster, gmo_forest *out);
+void gmo_booster_progress(const gmo_booster *booster, gmo_progress *out);
+void gmo_booster_free(gmo_booster *booster); /* NULL is fine */
+
+/* Adds the listed trees, in that order, to scores (n_rows, n_outputs). */
+gmo_status gmo_forest_predict(const gmo_forest *forest, const int64_t *trees, int64_t n_trees, const gmo_binned *rows,
+                              int32_t n_threads, double *scores);
+
+/* Threads OpenMP would use by itself (OMP_NUM_THREADS, affinity). */
+int32_t gmo_threads_max(void);
+/* [cffi: end] */
+
+#define GMO_NO_LEAF INT32_MIN
+
+#endif

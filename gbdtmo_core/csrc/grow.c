@@ -1,0 +1,254 @@
+#include "grow.h"
+
+#include <string.h>
+
+gmo_status gmo_grower_init(gmo_grower *g, const gmo_params *params, const gmo_binned *data, const uint8_t *has_missing,
+                           int32_t d, bool has_hessian, gmo_trees *trees) {
+    memset(g, 0, sizeof *g);
+    g->params = params;
+    g->trees = trees;
+    GMO_TRY(gmo_fixed_init(&g->fixed, data->n_rows, d, has_hessian));
+    GMO_TRY(gmo_hist_shape_init(&g->shape, data, has_missing, g->fixed.stride, params->n_threads));
+    GMO_TRY(gmo_splitter_init(&g->splitter, params, &g->shape, &g->fixed));
+    g->rows = gmo_alloc(data->n_rows, sizeof *g->rows);
+    g->spare = gmo_alloc(data->n_rows, sizeof *g->spare);
+    /* A parent, its two children: three histograms must be possible at any bound. */
+    int64_t slots = params->histogram_pool_bytes / (g->shape.size * (int64_t)sizeof **g->pool + 1);
+    int64_t most = data->n_rows + 3;
+    g->n_slots = slots < 3 ? 3 : slots > most ? most : slots;
+    g->pool = gmo_alloc_zero(g->n_slots, sizeof *g->pool);
+    g->slot_owner = gmo_alloc(g->n_slots, sizeof *g->slot_owner);
+    if (!g->rows || !g->spare || !g->pool || !g->slot_owner)
+        return GMO_ERR_MEMORY;
+    for (int64_t i = 0; i < g->n_slots; i++)
+        g->slot_owner[i] = -1;
+    return GMO_OK;
+}
+
+void gmo_grower_free(gmo_grower *g) {
+    for (int64_t i = 0; g->pool && i < g->n_slots; i++)
+        free(g->pool[i]);
+    free(g->pool);
+    free(g->slot_owner);
+    free(g->rows);
+    free(g->spare);
+    free(g->nodes);
+    free(g->pending);
+    free(g->leaves);
+    gmo_splitter_free(&g->splitter);
+    gmo_hist_shape_free(&g->shape);
+    gmo_fixed_free(&g->fixed);
+    memset(g, 0, sizeof *g);
+}
+
+static gmo_status add_node(gmo_grower *g, int64_t begin, int64_t count, int32_t depth, int32_t parent, bool is_left,
+                           int64_t *node) {
+    GMO_TRY(gmo_reserve((void **)&g->nodes, &g->node_capacity, g->n_nodes + 1, sizeof *g->nodes));
+    g->nodes[g->n_nodes] = (gmo_node){begin, count, -1, depth, parent, is_left, {.feature = -1}};
+    *node = g->n_nodes++;
+    return GMO_OK;
+}
+
+gmo_status gmo_grower_start(gmo_grower *g, int64_t *root) {
+    int64_t n = g->fixed.n_rows;
+    for (int64_t i = 0; i < n; i++)
+        g->rows[i] = (int32_t)i;
+    for (int64_t i = 0; i < g->n_slots; i++)
+        g->slot_owner[i] = -1;
+    g->n_nodes = g->n_pending = g->n_leaves = 0;
+    return add_node(g, 0, n, 0, -1, false, root);
+}
+
+/* Parts rows[0 .. count) in place, keeping the order on each side; returns how many go left. */
+static int64_t part_rows(const gmo_binned *data, const gmo_split *split, int32_t *rows, int32_t *spare, int64_t count) {
+    const uint8_t *column = data->bins + split->feature;
+    int64_t missing_bin = data->edge_start[split->feature + 1] - data->edge_start[split->feature] + 1;
+    int64_t n_left = 0, n_right = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t row = rows[i];
+        bool left =
+            gmo_goes_left(column[row * data->n_features], (uint8_t)split->bin, split->missing_left, missing_bin);
+        rows[n_left] = row;
+        spare[n_right] = row;
+        n_left += left;
+        n_right += !left;
+    }
+    memcpy(rows + n_left, spare, (size_t)n_right * sizeof *rows);
+    return n_left;
+}
+
+/* Lets the parent in the tree point to child: a node number or -1 - leaf. */
+static void link_child(gmo_grower *g, int32_t parent, bool is_left, int32_t child) {
+    if (parent < 0)
+        return;
+    int64_t at = g->trees->node_start[g->trees->n_trees - 1] + parent;
+    if (is_left)
+        g->trees->left[at] = child;
+    else
+        g->trees->right[at] = child;
+}
+
+gmo_status gmo_grower_split(gmo_grower *g, int64_t node, int64_t *left, int64_t *right) {
+    gmo_node parent = g->nodes[node];
+    int32_t number;
+    GMO_TRY(gmo_trees_add_node(g->trees, parent.split.feature, parent.split.bin, parent.split.missing_left, &number));
+    link_child(g, parent.parent, parent.is_left, number);
+    int64_t n_left = part_rows(g->shape.data, &parent.split, g->rows + parent.begin, g->spare, parent.count);
+    GMO_TRY(add_node(g, parent.begin, n_left, parent.depth + 1, number, true, left));
+    return add_node(g, parent.begin + n_left, parent.count - n_left, parent.depth + 1, number, false, right);
+}
+
+gmo_status gmo_grower_make_leaf(gmo_grower *g, int64_t node) {
+    const gmo_node *n = &g->nodes[node];
+    int32_t width = g->fixed.d, leaf;
+    GMO_TRY(gmo_reserve((void **)&g->leaves, &g->leaf_capacity, g->n_leaves + 1, sizeof *g->leaves));
+    GMO_TRY(gmo_trees_add_leaf(g->trees, width, &leaf));
+    link_child(g, n->parent, n->is_left, -1 - leaf);
+    g->leaves[g->n_leaves++] = (gmo_leaf_rows){n->begin, n->count, leaf};
+    gmo_grower_release(g, node);
+    return GMO_OK;
+}
+
+void gmo_grower_release(gmo_grower *g, int64_t node) {
+    if (g->nodes[node].slot >= 0)
+        g->slot_owner[g->nodes[node].slot] = -1;
+    g->nodes[node].slot = -1;
+}
+
+/* A free slot, or that of the pending node with the least gain: its histogram is rebuilt, should its turn come. */
+static int64_t find_slot(gmo_grower *g) {
+    for (int64_t i = 0; i < g->n_slots; i++)
+        if (g->slot_owner[i] < 0)
+            return i;
+    int64_t victim = -1;
+    for (int64_t i = 0; i < g->n_pending; i++) {
+        int64_t node = g->pending[i];
+        if (g->nodes[node].slot >= 0 && (victim < 0 || g->nodes[node].split.gain < g->nodes[victim].split.gain))
+            victim = node;
+    }
+    if (victim < 0)
+        return -1;
+    int64_t slot = g->nodes[victim].slot;
+    gmo_grower_release(g, victim);
+    return slot;
+}
+
+static gmo_status take_slot(gmo_grower *g, int64_t node) {
+    int64_t slot = find_slot(g);
+    if (slot < 0)
+        return GMO_ERR_MEMORY;
+    if (!g->pool[slot])
+        g->pool[slot] = gmo_alloc(g->shape.size, sizeof **g->pool);
+    if (!g->pool[slot])
+        return GMO_ERR_MEMORY;
+    g->slot_owner[slot] = node;
+    g->nodes[node].slot = slot;
+    return GMO_OK;
+}
+
+static void find_split(gmo_grower *g, int64_t node) {
+    g->nodes[node].split = gmo_split_find(&g->splitter, g->pool[g->nodes[node].slot]);
+}
+
+static gmo_status build_histogram(gmo_grower *g, int64_t node) {
+    GMO_TRY(take_slot(g, node));
+    const gmo_node *n = &g->nodes[node];
+    gmo_hist_build(&g->shape, &g->fixed, g->rows + n->begin, n->count, g->params->n_threads, g->pool[n->slot]);
+    return GMO_OK;
+}
+
+gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
+    GMO_TRY(build_histogram(g, node));
+    find_split(g, node);
+    return GMO_OK;
+}
+
+gmo_status gmo_grower_search_children(gmo_grower *g, int64_t parent, int64_t left, int64_t right, bool want_left,
+                                      bool want_right) {
+    bool left_larger = g->nodes[left].count > g->nodes[right].count;
+    int64_t large = left_larger ? left : right, small = left_larger ? right : left;
+    bool want_large = left_larger ? want_left : want_right, want_small = left_larger ? want_right : want_left;
+    bool subtract = want_large && g->nodes[parent].slot >= 0;
+    if (want_small || subtract)
+        GMO_TRY(build_histogram(g, small));
+    if (subtract) {
+        int64_t slot = g->nodes[parent].slot;
+        g->nodes[parent].slot = -1;
+        g->nodes[large].slot = slot;
+        g->slot_owner[slot] = large;
+        gmo_hist_subtract(&g->shape, g->pool[slot], g->pool[g->nodes[small].slot], g->params->n_threads);
+    } else if (want_large) {
+        GMO_TRY(build_histogram(g, large));
+    }
+    gmo_grower_release(g, parent);
+    if (want_small)
+        find_split(g, small);
+    else
+        gmo_grower_release(g, small);
+    if (want_large)
+        find_split(g, large);
+    return GMO_OK;
+}
+
+/* Whether node a is split before node b: larger gain, then the one made first. */
+static bool before(const gmo_grower *g, int64_t a, int64_t b) {
+    double gain_a = g->nodes[a].split.gain, gain_b = g->nodes[b].split.gain;
+    return gain_a > gain_b || (gain_a == gain_b && a < b);
+}
+
+/* pending is a binary heap here. */
+static gmo_status heap_push(gmo_grower *g, int64_t node) {
+    GMO_TRY(gmo_reserve((void **)&g->pending, &g->pending_capacity, g->n_pending + 1, sizeof *g->pending));
+    int64_t at = g->n_pending++;
+    for (; at > 0 && before(g, node, g->pending[(at - 1) / 2]); at = (at - 1) / 2)
+        g->pending[at] = g->pending[(at - 1) / 2];
+    g->pending[at] = node;
+    return GMO_OK;
+}
+
+static int64_t heap_pop(gmo_grower *g) {
+    int64_t top = g->pending[0], last = g->pending[--g->n_pending], at = 0;
+    for (int64_t child = 1; child < g->n_pending; child = 2 * at + 1) {
+        if (child + 1 < g->n_pending && before(g, g->pending[child + 1], g->pending[child]))
+            child++;
+        if (!before(g, g->pending[child], last))
+            break;
+        g->pending[at] = g->pending[child];
+        at = child;
+    }
+    g->pending[at] = last;
+    return top;
+}
+
+static bool may_split(const gmo_grower *g, int64_t node) {
+    return g->nodes[node].depth < g->params->max_depth && g->nodes[node].count >= 2 * g->params->min_samples_leaf;
+}
+
+/* A searched node waits for its turn if its gain is enough, else it is a leaf. */
+static gmo_status settle(gmo_grower *g, int64_t node, bool searched) {
+    if (searched && g->nodes[node].split.feature >= 0 && g->nodes[node].split.gain > g->params->min_split_gain)
+        return heap_push(g, node);
+    return gmo_grower_make_leaf(g, node);
+}
+
+gmo_status gmo_grow_complete(gmo_grower *g) {
+    int64_t root, left, right;
+    GMO_TRY(gmo_grower_start(g, &root));
+    bool want_root = may_split(g, root) && g->params->max_leaves > 1;
+    if (want_root)
+        GMO_TRY(gmo_grower_search(g, root));
+    GMO_TRY(settle(g, root, want_root));
+    while (g->n_pending > 0 && g->n_leaves + g->n_pending < g->params->max_leaves) {
+        int64_t node = heap_pop(g);
+        GMO_TRY(gmo_grower_split(g, node, &left, &right));
+        /* With these two the budget may be used up: then neither needs a histogram. */
+        bool room = g->n_leaves + g->n_pending + 2 < g->params->max_leaves;
+        bool want_left = room && may_split(g, left), want_right = room && may_split(g, right);
+        GMO_TRY(gmo_grower_search_children(g, node, left, right, want_left, want_right));
+        GMO_TRY(settle(g, left, want_left));
+        GMO_TRY(settle(g, right, want_right));
+    }
+    while (g->n_pending > 0)
+        GMO_TRY(gmo_grower_make_leaf(g, heap_pop(g)));
+    return GMO_OK;
+}

@@ -1,0 +1,66 @@
+/* Growth of one tree, best node first [alg. 5]. */
+#ifndef GMO_GROW_H
+#define GMO_GROW_H
+
+#include "split.h"
+#include "tree.h"
+
+/* A node while its tree grows: a range of gmo_grower.rows. */
+typedef struct {
+    int64_t begin, count;
+    int64_t slot;          /* histogram in the pool, -1: none */
+    int32_t depth, parent; /* parent: node number in the tree, -1: root */
+    bool is_left;
+    gmo_split split;
+} gmo_node;
+
+/* A finished leaf: its rows and its number. */
+typedef struct {
+    int64_t begin, count;
+    int32_t leaf;
+} gmo_leaf_rows;
+
+/* What growing needs. Made once a booster, used for every tree. */
+typedef struct {
+    const gmo_params *params;
+    gmo_hist_shape shape;
+    gmo_fixed fixed;
+    gmo_splitter splitter;
+    gmo_trees *trees;
+
+    int32_t *rows, *spare; /* (n_rows,) row numbers, parted by node; each node's rows stay ascending */
+    gmo_node *nodes;
+    int64_t n_nodes, node_capacity;
+    int64_t *pending; /* nodes that wait for their split */
+    int64_t n_pending, pending_capacity;
+    gmo_leaf_rows *leaves;
+    int64_t n_leaves, leaf_capacity;
+
+    int32_t **pool;      /* histograms, allocated when first used */
+    int64_t *slot_owner; /* node that holds a slot, -1: free */
+    int64_t n_slots;
+} gmo_grower;
+
+/* The Hessian is summed in histograms unless it is constant. d: outputs of one tree. */
+gmo_status gmo_grower_init(gmo_grower *grower, const gmo_params *params, const gmo_binned *data,
+                           const uint8_t *has_missing, int32_t d, bool has_hessian, gmo_trees *trees);
+void gmo_grower_free(gmo_grower *grower);
+
+/* Grows a tree on the derivatives in grower->fixed into the open tree of grower->trees; leaves hold zeros yet. */
+gmo_status gmo_grow_complete(gmo_grower *grower);
+/* As the released program (commit 639615f) does: nodes beyond its limits are dropped, their rows get no leaf. */
+gmo_status gmo_grow_released(gmo_grower *grower);
+
+/* The steps that both share. */
+gmo_status gmo_grower_start(gmo_grower *grower, int64_t *root);
+/* Turns a node into an inner node of the tree and parts its rows; *left and *right are its new children. */
+gmo_status gmo_grower_split(gmo_grower *grower, int64_t node, int64_t *left, int64_t *right);
+gmo_status gmo_grower_make_leaf(gmo_grower *grower, int64_t node);
+/* Histogram and best split of a node, built from its rows. */
+gmo_status gmo_grower_search(gmo_grower *grower, int64_t node);
+/* The same for two children at once, the larger (if wanted) by subtraction from the parent's histogram if that is held. */
+gmo_status gmo_grower_search_children(gmo_grower *grower, int64_t parent, int64_t left, int64_t right, bool want_left,
+                                      bool want_right);
+void gmo_grower_release(gmo_grower *grower, int64_t node);
+
+#endif
