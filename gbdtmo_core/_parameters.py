@@ -61,7 +61,7 @@ _CHECKS: dict[str, Check] = {
     "early_stopping_rounds": _or_none(_integer(1, 2**31 - 1)),
     "histogram_pool_mb": _above(0),
     "n_jobs": _or_none(("a whole number other than 0", lambda value: _is_integer(value) and value != 0)),
-    "verbose": ("an integer of at least 0", lambda value: isinstance(value, Integral) and value >= 0),
+    "verbose": ("an integer of at least 0", lambda value: isinstance(value, Integral) and int(value) >= 0),
 }
 
 

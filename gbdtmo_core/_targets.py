@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 def check_values(y: Any, name: str = "y") -> NDArray[np.float64]:
     """Regression targets as float64 of shape (n,) or (n, d); NaN, infinity and text are refused."""
-    values = check_array(y, dtype=np.float64, ensure_2d=False, ensure_min_samples=1, input_name=name)
+    values = check_array(y, dtype=np.float64, ensure_2d=False, ensure_min_features=0, input_name=name)
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"{name} must have shape (n,) or (n, n_outputs) with at least one output; got {values.shape}.")
     return np.asarray(values, np.float64)
@@ -20,7 +20,7 @@ def check_values(y: Any, name: str = "y") -> NDArray[np.float64]:
 
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """Class labels (n,) of any kind, or a 0/1 indicator matrix (n, q), q >= 2."""
-    labels = check_array(y, dtype=None, ensure_2d=False, ensure_min_samples=1, input_name=name)
+    labels = check_array(y, dtype=None, ensure_2d=False, ensure_min_features=0, input_name=name)
     if labels.ndim == 1 or labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
         check_classification_targets(labels)

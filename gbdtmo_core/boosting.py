@@ -285,10 +285,12 @@ class _GBDTMO(BaseEstimator):
             self.classes_ = model.classes
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
-        return self._model.scores(self._check_new_rows(X), threads=_lib.n_threads(self.n_jobs))
+        rows = self._check_new_rows(X)
+        return self._model.scores(rows, threads=_lib.n_threads(self.n_jobs))
 
     def _staged_raw_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        yield from self._model.staged_scores(self._check_new_rows(X), threads=_lib.n_threads(self.n_jobs))
+        rows = self._check_new_rows(X)
+        yield from self._model.staged_scores(rows, threads=_lib.n_threads(self.n_jobs))
 
     def save_model(self, path: str | PathLike[str]) -> None:
         """Writes the fitted model to one file of arrays and JSON (a NumPy .npz, no pickle).
