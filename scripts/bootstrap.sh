@@ -15,14 +15,15 @@ VENV=.venv
 STAMP=$VENV/.installed
 refused=""
 
-# Prints "3.12" for an interpreter that can make a virtual environment and compile extensions;
-# otherwise prints what is missing and fails.
+# Prints "3.12" for an interpreter that can make a virtual environment, compile extensions and has the
+# modules that builds from source may lack; otherwise prints what is missing and fails.
 PROBE='
 import os, sys, sysconfig
 try:
-    import ensurepip, venv
+    import bz2, ctypes, ensurepip, lzma, sqlite3, ssl, venv
 except ImportError as error:
-    sys.exit(f"has no module {error.name} (Debian: apt install python3-venv)")
+    hint = " (Debian: apt install python3-venv)" if error.name == "ensurepip" else ""
+    sys.exit(f"has no module {error.name}{hint}")
 if not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")):
     sys.exit("has no C headers (Debian: apt install python3-dev)")
 print("%d.%d" % sys.version_info[:2])

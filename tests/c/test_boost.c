@@ -44,9 +44,7 @@ static void make_problem(int64_t n, int64_t m, int32_t d, int32_t max_bins, bool
     bin_problem(max_bins);
 }
 
-static gmo_binned rows_of_problem(void) {
-    return (gmo_binned){p.bins, p.edge_start, p.n, p.m};
-}
+static gmo_binned rows_of_problem(void) { return (gmo_binned){p.bins, p.edge_start, p.n, p.m}; }
 
 static gmo_target target_of_problem(int32_t loss) {
     return loss == GMO_LOSS_SOFTMAX ? (gmo_target){p.labels, NULL} : (gmo_target){NULL, p.values};

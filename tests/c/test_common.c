@@ -1,5 +1,5 @@
-#include "common.h"
 #include "check.h"
+#include "common.h"
 
 static void sizes_are_checked(void) {
     int64_t product;

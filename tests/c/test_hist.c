@@ -1,5 +1,5 @@
-#include "hist.h"
 #include "check.h"
+#include "hist.h"
 
 enum { N = 700, M = 5, D = 3, MAX_CELLS = M * 256 };
 

@@ -1,5 +1,5 @@
-#include "loss.h"
 #include "check.h"
+#include "loss.h"
 
 static void squared_error(void) {
     double values[] = {0, 5, 1, 1}, scores[] = {1, 2, 1, -1}, g[4], h[4];

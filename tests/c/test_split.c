@@ -36,9 +36,7 @@ static gmo_split find(const node *t, const gmo_params *params) {
     return split;
 }
 
-static gmo_params plain(void) {
-    return (gmo_params){.restricted = 1, .min_samples_leaf = 1, .n_threads = 1};
-}
+static gmo_params plain(void) { return (gmo_params){.restricted = 1, .min_samples_leaf = 1, .n_threads = 1}; }
 
 static const uint8_t none_missing[MAX_FEATURES];
 
