@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,7 @@ def make_plan(
     PlanError
         If the experiment, a data set or a model does not exist, or an override does not fit.
     """
+    _check_names("experiment", [experiment])
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         base = _compose([f"experiment={experiment}", *_constant(overrides)], with_hydra=True)
@@ -160,10 +161,11 @@ def _compose(overrides: list[str], with_hydra: bool = False) -> DictConfig:
 
 
 def _parse(overrides: Iterable[str]) -> list[Any]:
+    overrides = list(overrides)
     try:
-        return list(OverridesParser.create().parse_overrides(list(overrides)))
+        return list(OverridesParser.create().parse_overrides(overrides))
     except HydraException as error:
-        raise PlanError(str(error)) from error
+        raise PlanError(f"{' '.join(overrides)}: {error}") from error
 
 
 def _constant(overrides: Iterable[str]) -> list[str]:
@@ -214,35 +216,28 @@ def _cells(experiment: str, constant: list[str], asked: dict[str, list[str]], ba
     seeds = [int(value) for value in asked.get("seed", [str(base.seed)])]
     groups = {role: asked.get(role, [choices[role]]) for role in _ROLES[:3]}
     settings = {key: values for key, values in asked.items() if key not in _ROLES}
-    cells = []
+    cells: list[Cell] = []
     for dataset, model, protocol, *values in itertools.product(*groups.values(), *settings.values()):
         chosen = dict(zip(settings, values, strict=True))
         overrides = [f"experiment={experiment}", *constant]
         overrides += [f"dataset={dataset}", f"model={model}", f"protocol={protocol}"]
         overrides += [f"{key}={value}" for key, value in chosen.items()]
         config = _compose(overrides)
-        for seed in seeds[: int(config.dataset.seeds)]:
-            cells.append(_cell(config, dataset, model, protocol, seed, chosen))
+        cells += _seeded(config, seeds[: int(config.dataset.seeds)], (dataset, model, protocol), chosen)
     return cells
 
 
-def _cell(config: DictConfig, dataset: str, model: str, protocol: str, seed: int, settings: dict[str, str]) -> Cell:
-    # The seed is a plain value, so one composition serves all seeds.
-    seeded = config.copy()
-    seeded.seed = seed
-    identity = identity_of(seeded)
-    resolved = OmegaConf.to_container(seeded, resolve=True)
+def _seeded(
+    config: DictConfig, seeds: Sequence[int], names: tuple[str, str, str], settings: dict[str, str]
+) -> Iterator[Cell]:
+    """Make a cell for each seed. No other value of a configuration refers to the seed, so one resolution serves all."""
+    resolved = OmegaConf.to_container(config, resolve=True)
     assert isinstance(resolved, dict)
-    return Cell(
-        dataset=dataset,
-        model=model,
-        protocol=protocol,
-        seed=seed,
-        settings=settings,
-        run_id=run_id(identity),
-        identity=identity,
-        config={str(key): value for key, value in resolved.items()},
-    )
+    identity = identity_of(config)
+    for seed in seeds:
+        own = {**identity, "seed": seed}
+        seeded = {str(key): value for key, value in {**resolved, "seed": seed}.items()}
+        yield Cell(*names, seed=seed, settings=settings, run_id=run_id(own), identity=own, config=seeded)
 
 
 def _narrowing(own: dict[str, list[str]], asked: dict[str, list[str]], overrides: Sequence[str]) -> list[str]:

@@ -1,0 +1,122 @@
+"""Plans of the experiment files: which cells, in which order, and how they are narrowed."""
+
+import pytest
+from configs import CONF, compose_config, names
+
+from repro.plan import Plan, PlanError, make_plan
+from repro.run import identity
+from repro.store import run_id
+
+PAPER_SEEDS = {"student_por": 10, "yeast": 10, "mnist": 1, "mnist_inpainting": 1}
+MODELS = ["gbdt_mo", "gbdt_so", "gbdt_sparse", "xgboost", "xgboost_vector", "lightgbm"]
+
+
+@pytest.fixture(scope="module")
+def table5() -> Plan:
+    return make_plan("table5")
+
+
+def test_table5_has_every_model_both_protocols_and_the_papers_seeds(table5: Plan) -> None:
+    cells = {(cell.dataset, cell.model, cell.protocol, cell.seed) for cell in table5.cells}
+    expected = {
+        (dataset, model, protocol, seed)
+        for dataset, seeds in {**PAPER_SEEDS, "digits": 10, "digits_inpainting": 10}.items()
+        for model in MODELS
+        for protocol in ("paper", "holdout")
+        for seed in range(seeds)
+    }
+    assert cells == expected
+    assert len(table5.cells) == len(expected) == len({cell.run_id for cell in table5.cells})
+    assert table5.narrowed == ()
+
+
+def test_a_planned_cell_is_the_one_a_single_run_would_do(table5: Plan) -> None:
+    cell = next(cell for cell in table5.cells if cell.label == "yeast gbdt_so holdout seed 3")
+    config = compose_config("dataset=yeast", "model=gbdt_so", "protocol=holdout", "seed=3")
+    assert cell.identity == identity(config)
+    assert cell.run_id == run_id(identity(config))
+    assert cell.config["seed"] == 3
+
+
+def test_no_config_value_refers_to_the_seed() -> None:
+    # A plan resolves a configuration once for all its seeds.
+    assert [path for path in CONF.rglob("*.yaml") if "${seed" in path.read_text()] == []
+
+
+def test_data_sets_run_in_the_files_order() -> None:
+    asked = make_plan("table5", datasets=["mnist", "digits"], models=["lightgbm"])
+    assert list(dict.fromkeys(cell.dataset for cell in asked.cells)) == ["digits", "mnist"]
+
+
+def test_narrowing_takes_the_first_seeds_and_says_so() -> None:
+    plan = make_plan("table5", datasets=["yeast", "mnist"], models=["gbdt_mo"], seeds=2)
+    assert [(c.dataset, c.protocol, c.seed) for c in plan.cells] == [
+        ("yeast", "paper", 0),
+        ("yeast", "paper", 1),
+        ("yeast", "holdout", 0),
+        ("yeast", "holdout", 1),
+        ("mnist", "paper", 0),
+        ("mnist", "holdout", 0),
+    ]
+    assert [note.partition(":")[0] for note in plan.narrowed] == ["dataset", "model", "seed"]
+
+
+def test_all_values_given_by_hand_are_no_narrowing() -> None:
+    plan = make_plan("table5", datasets=["digits"], models=MODELS, seeds=10)
+    assert [note.partition(":")[0] for note in plan.narrowed] == ["dataset"]
+
+
+def test_an_override_reaches_every_cell_and_is_told() -> None:
+    plan = make_plan(
+        "table5", datasets=["digits"], models=["gbdt_mo"], seeds=1, overrides=["model.estimator.max_bins=9"]
+    )
+    assert {cell.identity["params"]["max_bins"] for cell in plan.cells} == {9}
+    assert "model.estimator.max_bins overridden" in plan.narrowed
+
+
+def test_threads_and_folder_are_no_part_of_a_run() -> None:
+    plan = make_plan("grid", overrides=["n_jobs=2", "runs_dir=elsewhere"])
+    assert plan.narrowed == ()
+    assert plan.runs_dir == "elsewhere"
+    assert [cell.run_id for cell in plan.cells] == [cell.run_id for cell in make_plan("grid").cells]
+
+
+def test_grid_is_the_papers_on_validation_rows() -> None:
+    plan = make_plan("grid", datasets=["yeast"], models=["gbdt_mo"])
+    settings = {(c.identity["params"]["learning_rate"], c.identity["params"]["max_depth"]) for c in plan.cells}
+    assert settings == {(rate, depth) for rate in (0.05, 0.1, 0.25, 0.5) for depth in range(4, 11)}
+    assert {cell.protocol for cell in plan.cells} == {"holdout"}
+    assert plan.narrowed == ()
+    assert plan.name == "grid_yeast_gbdt_mo"
+
+
+def test_the_leaf_budget_follows_the_swept_depth() -> None:
+    plan = make_plan("grid", datasets=["yeast"], models=["gbdt_mo"], seeds=1)
+    leaves = {c.identity["params"]["max_depth"]: c.identity["params"]["max_leaves"] for c in plan.cells}
+    assert leaves[4] == 12
+    assert leaves[10] == 768
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"datasets": ["iris"]}, "no dataset named iris; there are digits"),
+        ({"models": ["gbdt"]}, "no model named gbdt; there are gbdt_mo"),
+        ({"seeds": 0}, "at least 1"),
+        ({"overrides": ["model.estimator.no_such=1"]}, "no_such"),
+        ({"overrides": ["a=[1"]}, "a="),
+    ],
+)
+def test_a_wrong_request_says_what_there_is(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        make_plan("table5", **arguments)  # type: ignore[arg-type]
+
+
+def test_an_unknown_experiment_says_what_there_is() -> None:
+    with pytest.raises(PlanError, match="table5"):
+        make_plan("table99")
+
+
+@pytest.mark.parametrize("experiment", names("experiment"))
+def test_every_experiment_plans(experiment: str) -> None:
+    assert make_plan(experiment, datasets=["digits"], models=["gbdt_mo"], seeds=1).cells

@@ -1,0 +1,144 @@
+"""Run records: whole or not at all, and never another run's."""
+
+import errno
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from configs import compose_config
+from fake_cells import record_of
+
+from repro.store import RunStore, StoreError, run_id, write_atomically
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    made = RunStore(tmp_path / "runs")
+    made.prepare()
+    return made
+
+
+@pytest.fixture
+def record() -> dict[str, Any]:
+    return record_of(compose_config())
+
+
+def test_run_id_is_the_hash_of_the_canonical_identity() -> None:
+    identity = {"seed": 1, "dataset": "a", "params": {"y": 2, "x": 0.5}}
+    text = b'{"dataset":"a","params":{"x":0.5,"y":2},"seed":1}'
+    assert run_id(identity) == hashlib.sha256(text).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"params": {"x": 0.25}}, {"dataset": "b"}])
+def test_run_id_tells_identities_apart(change: dict[str, Any]) -> None:
+    identity = {"seed": 1, "dataset": "a", "params": {"x": 0.5}}
+    assert run_id(identity) != run_id({**identity, **change})
+
+
+def test_a_written_record_is_read_back(store: RunStore, record: dict[str, Any]) -> None:
+    store.write(record)
+    assert store.has(record["run_id"])
+    assert store.read(record["run_id"]) == record
+    assert list(store.records()) == [record]
+
+
+def test_writing_leaves_only_the_file(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "new" / "a.txt", "one")
+    write_atomically(tmp_path / "new" / "a.txt", "two")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.txt"]
+    assert (tmp_path / "new" / "a.txt").read_text() == "two"
+
+
+def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_atomically(tmp_path / "a.txt", "old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match=r"a\.txt: No space left on device.*run the same command again"):
+        write_atomically(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_work(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file where the folder should be")
+    with pytest.raises(StoreError, match="cannot write"):
+        RunStore(tmp_path / "runs").prepare()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"schema": 1, "run_', "not whole JSON"),
+        ("", "not whole JSON"),
+        ("[1, 2]", "holds a list"),
+        ('{"schema": 1}', "run_id, identity, scores missing"),
+    ],
+)
+def test_a_half_or_foreign_file_is_named(store: RunStore, record: dict[str, Any], content: str, message: str) -> None:
+    store.record_path(record["run_id"]).write_text(content)
+    with pytest.raises(StoreError, match=message) as error:
+        store.read(record["run_id"])
+    assert str(store.record_path(record["run_id"])) in str(error.value)
+
+
+def test_a_record_under_another_name_is_refused(store: RunStore, record: dict[str, Any]) -> None:
+    store.record_path("0" * 16).write_text(json.dumps({**record, "run_id": "0" * 16}))
+    with pytest.raises(StoreError, match="does not hold the run its name says"):
+        store.read("0" * 16)
+
+
+def test_a_record_of_another_schema_is_refused(store: RunStore, record: dict[str, Any]) -> None:
+    store.record_path(record["run_id"]).write_text(json.dumps({**record, "schema": 99}))
+    with pytest.raises(StoreError, match="schema 99"):
+        store.read(record["run_id"])
+
+
+def test_a_record_that_is_not_whole_is_not_written(store: RunStore, record: dict[str, Any]) -> None:
+    del record["scores"]
+    with pytest.raises(StoreError, match="scores"):
+        store.write(record)
+    assert store.identifiers() == []
+
+
+def test_a_failure_is_kept_apart_and_forgotten_after_success(store: RunStore, record: dict[str, Any]) -> None:
+    try:
+        raise ValueError("diverged")
+    except ValueError as error:
+        store.write_failure(record["identity"], error)
+    note = json.loads((store.failures_dir / f"{record['run_id']}.json").read_text())
+    assert note["identity"] == record["identity"]
+    assert any("raise ValueError" in line for line in note["traceback"])
+    assert store.failure(record["run_id"]) == "ValueError: diverged"
+    assert not store.has(record["run_id"])
+    store.write(record)
+    assert store.failure(record["run_id"]) is None
+
+
+def test_a_missing_data_set_is_noted_and_forgotten(store: RunStore) -> None:
+    store.write_missing_dataset("yeast", "no file")
+    assert store.missing_dataset("yeast") == "no file"
+    store.forget_missing_dataset("yeast")
+    assert store.missing_dataset("yeast") is None
+
+
+def test_leftovers_of_dead_processes_of_this_machine_are_removed(store: RunStore) -> None:
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    host = socket.gethostname()
+    stale = store.records_dir / f".a.json.{host}.{int(dead.stdout)}.tmp"
+    own = store.records_dir / f".a.json.{host}.{os.getpid()}.tmp"
+    foreign = store.records_dir / ".a.json.elsewhere.1.tmp"
+    for path in (stale, own, foreign):
+        path.write_text("{")
+    assert store.clean_temporary() == [stale]
+    assert own.exists()
+    assert foreign.exists()
+    assert store.identifiers() == []

@@ -1,0 +1,160 @@
+"""Sweeps of quick stand-in cells: what is run, what is not, and what a failure leaves."""
+
+import json
+import re
+from pathlib import Path
+
+import fake_cells
+import pytest
+from filelock import FileLock
+
+import datasets
+from repro import sweep, workers
+from repro.plan import Plan, make_plan
+from repro.store import RunStore, StoreError
+from repro.sweep import Busy, run_sweep
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return make_plan("table5", datasets=["digits"], models=["gbdt_mo"], seeds=3)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+def executions(store: RunStore) -> list[str]:
+    return (store.root / "executions.log").read_text().splitlines()
+
+
+def test_every_cell_is_recorded_once_and_not_run_again(
+    plan: Plan, store: RunStore, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_sweep(plan, store, runner=fake_cells.quick) == []
+    assert store.identifiers() == sorted(cell.run_id for cell in plan.cells)
+    assert run_sweep(plan, store, runner=fake_cells.quick) == []
+    assert sorted(executions(store)) == sorted(f"{cell.run_id} once" for cell in plan.cells)
+    lines = capfd.readouterr().err
+    assert len(re.findall(r"\[\d/6\] digits gbdt_mo \w+ seed \d: accuracy", lines)) == 6
+    assert "6 cells, 6 recorded" in lines
+    assert list((store.root / "logs").iterdir()) == []
+
+
+def test_only_what_is_missing_is_run(plan: Plan, store: RunStore) -> None:
+    run_sweep(plan, store, runner=fake_cells.quick)
+    lost = plan.cells[2].run_id
+    store.record_path(lost).unlink()
+    run_sweep(plan, store, runner=fake_cells.quick)
+    assert executions(store)[6:] == [f"{lost} once"]
+
+
+@pytest.mark.parametrize(
+    ("runner", "reason"),
+    [
+        (fake_cells.failing, r"ValueError: seed 1 does not converge"),
+        (fake_cells.dying, r"killed by SIGKILL \(out of memory\?\); the end of its output: allocating"),
+    ],
+)
+def test_a_failed_cell_stops_no_other_and_is_tried_again(
+    plan: Plan, store: RunStore, runner: object, reason: str
+) -> None:
+    missing = run_sweep(plan, store, runner=runner)  # type: ignore[arg-type]
+    assert [cell.seed for cell in missing] == [1, 1]
+    assert len(store.identifiers()) == 4
+    for cell in missing:
+        failure = store.failure(cell.run_id)
+        assert failure is not None
+        assert re.search(reason, failure)
+    assert run_sweep(plan, store, runner=fake_cells.quick) == []
+    assert list(store.failures_dir.iterdir()) == []
+    assert sorted(executions(store)) == sorted(f"{cell.run_id} once" for cell in plan.cells)
+
+
+def test_a_record_that_is_no_json_is_a_failure(plan: Plan, store: RunStore) -> None:
+    missing = run_sweep(plan, store, runner=fake_cells.not_finite)
+    assert len(missing) == 6
+    assert "not JSON compliant" in str(store.failure(missing[0].run_id))
+
+
+def test_a_data_set_that_cannot_be_had_leaves_gaps_with_the_reason(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = datasets.load
+
+    def without_inpainting(name: str) -> datasets.Dataset:
+        if name == "digits_inpainting":
+            raise datasets.MissingDataError("get it there, put it here")
+        return load(name)
+
+    monkeypatch.setattr(datasets, "load", without_inpainting)
+    both = make_plan("table5", datasets=["digits_inpainting", "digits"], models=["gbdt_mo"], seeds=1)
+    missing = run_sweep(both, store, runner=fake_cells.quick)
+    assert {cell.dataset for cell in missing} == {"digits_inpainting"}
+    assert store.missing_dataset("digits_inpainting") == "MissingDataError: get it there, put it here"
+    monkeypatch.undo()
+    assert run_sweep(both, store, runner=fake_cells.quick) == []
+    assert store.missing_dataset("digits_inpainting") is None
+
+
+def test_a_second_sweep_at_the_same_time_is_refused(plan: Plan, store: RunStore) -> None:
+    store.prepare()
+    with FileLock(store.root / "sweep.lock"), pytest.raises(Busy, match="another sweep is running on"):
+        run_sweep(plan, store, runner=fake_cells.quick)
+    assert store.identifiers() == []
+
+
+def test_a_folder_that_cannot_be_written_stops_before_any_work(plan: Plan, tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        run_sweep(plan, RunStore(tmp_path / "runs"), runner=fake_cells.quick)
+
+
+@pytest.mark.parametrize(("cells", "asked", "expected"), [(10, None, (2, 2)), (1, None, (1, 4)), (9, 4, (4, 1))])
+def test_threads_are_divided_among_the_processes(
+    cells: int, asked: int | None, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "usable_cpus", lambda: 4)
+    # Memory for two processes.
+    monkeypatch.setattr(sweep.os, "sysconf", lambda name: 4096 if name == "SC_PAGE_SIZE" else 2**20)
+    assert sweep._divide(cells, asked) == expected
+
+
+def test_the_cells_get_their_threads(plan: Plan, store: RunStore) -> None:
+    run_sweep(plan, store, runner=fake_cells.quick, processes=1)
+    assert {record["provenance"]["threads"] for record in store.records()} == {sweep.usable_cpus()}
+
+
+def test_a_crash_without_output_is_told_by_its_signal(tmp_path: Path) -> None:
+    assert workers.describe_death(-11, tmp_path / "none") == "the process was killed by SIGSEGV without any output"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--seeds", "2"], ["experiment=a", "experiment=b"], ["experiment=a", "--seeds", "x"]]
+)
+def test_a_wrong_command_line_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as status:
+        sweep.main(arguments)
+    assert status.value.code == 2
+
+
+def test_an_unknown_data_set_is_refused_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep.main(["experiment=table5", "--datasets", "iris"]) == 2
+    assert "no dataset named iris" in capsys.readouterr().err
+
+
+def test_the_command_runs_real_cells_and_writes_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    runs = tmp_path / "runs"
+    overrides = [f"runs_dir={runs}", "dataset.max_rounds=3"]
+    arguments = ["experiment=table5", "--datasets", "digits", "--models", "gbdt_mo", "--seeds", "1", *overrides]
+    assert sweep.main(arguments) == 0
+    records = list(RunStore(runs).records())
+    assert {record["identity"]["protocol"] for record in records} == {"paper", "holdout"}
+    assert all(record["rounds"] <= 3 for record in records)
+    sidecar = json.loads((runs / "tables" / "table5.json").read_text())
+    assert sorted(sidecar["runs"]) == sorted(record["run_id"] for record in records)
+    assert "digits (accuracy %) | gbdt_mo" in (runs / "tables" / "table5.md").read_text()
