@@ -22,11 +22,8 @@ def reset_peak() -> bool:
 
 def peak_mb() -> float:
     """Largest resident memory in MiB since `reset_peak`; since the process started where that is False."""
-    try:
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-    except OSError:
-        pass  # no /proc: the figure of the whole process follows
+    if _STATUS.exists():
+        fields = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines())
+        return int(fields["VmHWM"].split()[0]) / 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 1024

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import xgboost as xgb
 
+from gbdtmo_core import load_model
+from repro.models.gbdt_mo import GBDTMO
 from repro.models.lightgbm import LightGBM
 from repro.models.xgboost import XGBoost
 
@@ -109,3 +111,23 @@ def test_saved_lightgbm_is_read_by_lightgbm(rows: tuple[np.ndarray, np.ndarray],
         texts = [archive.read(name).decode() for name in sorted(archive.namelist())]
     predicted = np.column_stack([lgb.Booster(model_str=text).predict(X) for text in texts])
     np.testing.assert_allclose(predicted, model.predict_scores(X), rtol=1e-12)
+
+
+def test_saved_gbdt_mo_is_read_by_its_estimator(rows: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    X, y = rows
+    model = GBDTMO(**BOOSTING, tree_output="single")
+    report = model.fit(X[:100], y[:100], X[100:], y[100:], task="regression", n_outputs=2, seed=0, n_jobs=1)
+    model.save(tmp_path / "model.npz")
+    estimator = load_model(tmp_path / "model.npz")
+    assert estimator.best_iteration_.tolist() == report.best_round
+    np.testing.assert_array_equal(estimator.predict(X), model.predict_scores(X))
+
+
+def test_two_classes_have_two_scores(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    labels = (y[:, 1] > 0).astype(np.int64)
+    model = GBDTMO(**BOOSTING)
+    report = model.fit(X, labels, X, labels, task="multiclass", n_outputs=2, seed=0, n_jobs=1)
+    scores = model.predict_scores(X)
+    assert scores.shape == (200, 2)
+    assert np.mean(scores.argmax(axis=1) == labels) == max(report.history["accuracy"]) > 0.8
