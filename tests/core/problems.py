@@ -122,7 +122,8 @@ def continuous_problem(seed: int, loss: str) -> Problem:
         y: Any = signal.argmax(axis=1)
         y[:2] = [0, d - 1]
     else:
-        y = (signal > 0).astype(np.int64) if loss == "sigmoid" else signal
+        units = 10.0 ** rng.integers(-4, 5, size=d) if rng.random() < 0.3 else np.ones(d)
+        y = (signal > 0).astype(np.int64) if loss == "sigmoid" else signal * units
     params = tree_params(rng, d) | {
         "n_outputs": d,
         "n_estimators": 4,

@@ -88,6 +88,36 @@ def test_validation_scores_do_not_depend_on_threads() -> None:
     np.testing.assert_array_equal(histories[2], histories[0])
 
 
+@pytest.mark.parametrize("name", ["softmax", "restricted", "budget", "single_regression"])
+def test_memory_for_histograms_changes_nothing(name: str) -> None:
+    _, expected = _fit(name, n_jobs=1, histogram_pool_mb=1024)
+    for megabytes in (1e-9, 0.05, 0.5):
+        _, stages = _fit(name, n_jobs=2, histogram_pool_mb=megabytes)
+        np.testing.assert_array_equal(stages, expected)
+
+
+@pytest.mark.parametrize("exponent", [-200, -30, 30, 200])
+@pytest.mark.parametrize("name", ["squared_error", "restricted", "single_regression", "released"])
+def test_scaling_targets_by_a_power_of_two_scales_predictions(name: str, exponent: int) -> None:
+    """Nothing depends on the unit of y: no fixed epsilon, no lost digits."""
+    loss, params = SETTINGS[name]
+    X, y = _data(loss, missing=False)
+    settings = {"n_estimators": 3, "max_depth": 4, "max_bins": 20, "base_score": 0.0, **params}
+    expected = np.array(staged_raw(fit_core(loss, X, y, **settings), X))
+    scaled = np.array(staged_raw(fit_core(loss, X, np.ldexp(y, exponent), **settings), X))
+    np.testing.assert_array_equal(scaled, np.ldexp(expected, exponent))
+
+
+def test_order_of_outputs_does_not_matter() -> None:
+    X, y = _data("squared_error", missing=True)
+    order = np.array([3, 1, 4, 0, 2])
+    settings: dict[str, Any] = {"n_estimators": 4, "max_depth": 4, "max_bins": 20}
+    expected = fit_core("squared_error", X, y, **settings).predict(X)
+    np.testing.assert_allclose(
+        fit_core("squared_error", X, y[:, order], **settings).predict(X), expected[:, order], atol=1e-12
+    )
+
+
 FORK = """
 import os, sys
 import numpy as np

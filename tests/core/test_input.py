@@ -185,6 +185,7 @@ def test_one_target_as_a_vector_or_a_column() -> None:
     assert vector.predict(X).shape == (80,)
     assert next(vector.staged_predict(X)).shape == (80,)
     column = GBDTMORegressor(**FAST).fit(X, Y[:, :1])
-    np.testing.assert_array_equal(column.predict(X), vector.predict(X))
+    assert column.predict(X).shape == (80, 1)
+    np.testing.assert_array_equal(column.predict(X)[:, 0], vector.predict(X))
     labels = GBDTMOClassifier(**FAST).fit(X, LABELS[:, np.newaxis])
     np.testing.assert_array_equal(labels.predict(X), GBDTMOClassifier(**FAST).fit(X, LABELS).predict(X))

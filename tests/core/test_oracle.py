@@ -63,15 +63,16 @@ def test_exact_problems_are_full_of_ties() -> None:
 
 def _assert_close_before_a_near_tie(problem: Problem, **changes: Any) -> int:
     """Compare round by round up to the first near tie; the number of rounds compared."""
-    oracle = _oracle(problem, **changes)
+    oracle = _oracle(problem, **{name: value for name, value in changes.items() if name != "n_jobs"})
     close = oracle.margins() < NEAR_TIE
     rounds = int(close.argmax()) if close.any() else len(close)
     model = fit_core(problem.loss, problem.X, problem.y, **{**problem.params, **changes})
+    tolerance = 1e-9 * max(1.0, float(np.abs(problem.y).max()))
     for rows in (problem.X, problem.probe):
         actual, expected = staged_raw(model, rows), as_reported(problem.loss, oracle.staged_raw(rows))
         for r in range(rounds):
             message = f"round {r + 1} of {problem}"
-            np.testing.assert_allclose(actual[r], expected[r], rtol=0, atol=1e-6, err_msg=message)
+            np.testing.assert_allclose(actual[r], expected[r], rtol=0, atol=tolerance, err_msg=message)
     n_trees = sum(len(one_round) for one_round in oracle.rounds[:rounds])
     expected_leaves = [len(tree.leaves) for _, tree in oracle.trees[:n_trees]]
     np.testing.assert_array_equal(model.n_leaves_[:n_trees], expected_leaves, err_msg=str(problem))
@@ -92,7 +93,20 @@ def test_released_growth_on_continuous_data(loss: str) -> None:
         problem.X, problem.probe = np.nan_to_num(problem.X), np.nan_to_num(problem.probe)
         cache = 1 + seed % 5
         rounds.append(_assert_close_before_a_near_tie(problem, growth="released", binning="released", node_cache=cache))
-    assert np.mean(rounds) > 2
+    assert np.mean(rounds) > 1  # a dropped node's rows keep the gradients of the round before: more near ties
+
+
+@pytest.mark.parametrize("d", [3, 40])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_more_rows_and_outputs_than_a_cache_line_or_a_thread_takes(loss: str, d: int) -> None:
+    rng = np.random.default_rng(d)
+    X = np.round(rng.normal(size=(1200, 4)), 1)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    signal = np.nan_to_num(X) @ rng.normal(size=(4, d)) + rng.normal(size=(1200, d))
+    y = signal.argmax(axis=1) if loss == "softmax" else (signal > 1) * 1 if loss == "sigmoid" else signal
+    params = {"n_outputs": d, "n_estimators": 2, "max_depth": 4, "max_leaves": 10, "max_bins": 12, "learning_rate": 0.4}
+    problem = Problem(f"rows, {d} outputs, {loss}", loss, X, y, X[:100], params)
+    assert _assert_close_before_a_near_tie(problem, n_jobs=2) == 2
 
 
 @pytest.mark.parametrize("tree_output", ["multi", "single"])
