@@ -77,5 +77,5 @@ lock: $(VENV)/.installed  ## Regenerate requirements/py3*.lock from requirements
 
 clean:  ## Remove .venv, build products and caches; results stay
 	rm -rf $(VENV) build dist *.egg-info gbdtmo_core/_native*.so gbdtmo_core/_native.c
-	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf .pytest_cache .mypy_cache .ruff_cache
 	find gbdtmo_core datasets repro tests -name __pycache__ -prune -exec rm -rf {} +
