@@ -125,39 +125,53 @@ static void keep_top(double *value, double *score, int32_t d, int32_t k) {
 
 /* The score of each output of a leaf, from the fixed-point sums: equal scores stay equal in any order of the rows, which
  * float64 sums would not promise. */
-static void leaf_scores(const gmo_booster *b, const gmo_leaf_rows *leaf, double *score) {
+static void leaf_scores(const gmo_booster *b, const gmo_leaf_rows *leaf, int32_t *sums, double *score) {
     const gmo_fixed *fixed = &b->grower.fixed;
-    for (int32_t j = 0; j < fixed->d; j++) {
-        int32_t g = 0, h = 0;
-        for (int64_t i = 0; i < leaf->count; i++) {
-            const int32_t *row = fixed->rows + b->grower.rows[leaf->begin + i] * (int64_t)fixed->stride;
-            g += row[j];
-            h += fixed->has_hessian ? row[fixed->d + j] : 1;
-        }
-        score[j] = gmo_split_score(&b->grower.splitter, j, g, h);
+    memset(sums, 0, (size_t)fixed->stride * sizeof *sums);
+    for (int64_t i = 0; i < leaf->count; i++) {
+        const int32_t *row = fixed->rows + b->grower.rows[leaf->begin + i] * (int64_t)fixed->stride;
+        for (int32_t j = 0; j < fixed->stride; j++)
+            sums[j] += row[j];
     }
+    gmo_split_scores(&b->grower.splitter, sums, score);
+}
+
+/* Working memory of one thread that makes leaf values. */
+typedef struct {
+    double *g, *h, *score; /* (width + GMO_LANES,) */
+    int32_t *fixed;        /* (stride + GMO_LANES,) */
+} leaf_scratch;
+
+static int64_t leaf_scratch_bytes(const gmo_fixed *fixed) {
+    return (3 * 8 * (int64_t)(fixed->d + GMO_LANES) + 4 * (int64_t)(fixed->stride + GMO_LANES) + 63) / 64 * 64;
+}
+
+static leaf_scratch leaf_scratch_of(const gmo_fixed *fixed, char *at) {
+    double *doubles = (double *)at;
+    int64_t n = fixed->d + GMO_LANES;
+    return (leaf_scratch){doubles, doubles + n, doubles + 2 * n, (int32_t *)(doubles + 3 * n)};
 }
 
 /* The vector of a leaf [eq. 15] from float64 sums over its rows, for outputs first .. first + width. */
-static void leaf_value(const gmo_booster *b, const gmo_leaf_rows *leaf, int32_t first, double *value, double *sums) {
+static void leaf_value(const gmo_booster *b, const gmo_leaf_rows *leaf, int32_t first, double *value, leaf_scratch w) {
     const gmo_params *p = &b->params;
     int32_t width = b->grower.fixed.d, d = b->n_outputs;
-    double *g = sums, *h = sums + width;
-    memset(sums, 0, 2 * (size_t)width * sizeof *sums);
+    memset(w.g, 0, (size_t)width * sizeof *w.g);
+    memset(w.h, 0, (size_t)width * sizeof *w.h);
     for (int64_t i = 0; i < leaf->count; i++) {
         int64_t at = b->grower.rows[leaf->begin + i] * (int64_t)d + first;
         for (int32_t j = 0; j < width; j++)
-            g[j] += b->gradient[at + j];
+            w.g[j] += b->gradient[at + j];
         for (int32_t j = 0; b->hessian && j < width; j++)
-            h[j] += b->hessian[at + j];
+            w.h[j] += b->hessian[at + j];
     }
     for (int32_t j = 0; j < width; j++) {
-        double curvature = (b->hessian ? h[j] : (double)leaf->count) + p->reg_lambda;
-        value[j] = curvature > 0 ? -p->learning_rate * (gmo_soft(g[j], p->reg_alpha) / curvature) : 0;
+        double curvature = (b->hessian ? w.h[j] : (double)leaf->count) + p->reg_lambda;
+        value[j] = curvature > 0 ? -p->learning_rate * (gmo_soft(w.g[j], p->reg_alpha) / curvature) : 0;
     }
     if (p->top_k > 0 && p->top_k < width) {
-        leaf_scores(b, leaf, sums);
-        keep_top(value, sums, width, p->top_k);
+        leaf_scores(b, leaf, w.fixed, w.score);
+        keep_top(value, w.score, width, p->top_k);
     }
 }
 
@@ -166,8 +180,9 @@ static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
     gmo_grower *g = &b->grower;
     int32_t width = g->fixed.d, d = b->n_outputs, n_threads = b->params.n_threads;
     double *values = b->trees.leaf_values + b->trees.value_start[b->trees.n_trees - 1];
-    double *sums = gmo_alloc((int64_t)n_threads * 2 * width, sizeof *sums);
-    if (!sums)
+    int64_t scratch_bytes = leaf_scratch_bytes(&g->fixed);
+    char *scratch = gmo_alloc_zero(n_threads * scratch_bytes, 1);
+    if (!scratch)
         return GMO_ERR_MEMORY;
     int64_t assigned = 0;
 #pragma omp parallel for schedule(dynamic, 1) reduction(+ : assigned)                                                  \
@@ -175,13 +190,14 @@ static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
     for (int64_t l = 0; l < g->n_leaves; l++) {
         const gmo_leaf_rows *leaf = &g->leaves[l];
         double *value = values + leaf->leaf * (int64_t)width;
-        leaf_value(b, leaf, first, value, sums + (int64_t)gmo_thread_number() * 2 * width);
+        leaf_scratch own = leaf_scratch_of(&g->fixed, scratch + gmo_thread_number() * scratch_bytes);
+        leaf_value(b, leaf, first, value, own);
         for (int64_t i = 0; i < leaf->count; i++)
             for (int32_t j = 0; j < width; j++)
                 b->scores[g->rows[leaf->begin + i] * (int64_t)d + first + j] += value[j];
         assigned += leaf->count;
     }
-    free(sums);
+    free(scratch);
     b->trees.n_unassigned[b->trees.n_trees - 1] = b->train.n_rows - assigned;
     return GMO_OK;
 }

@@ -161,20 +161,29 @@ void gmo_hist_shape_free(gmo_hist_shape *shape) {
     memset(shape, 0, sizeof *shape);
 }
 
-/* Adds the rows to the cells of features first .. last. stride is a constant where this is inlined, so that the inner
- * loop becomes a few vector additions. */
+/* Vectors written out: left to itself, the compiler turns short loops of known length into single additions. */
+typedef int32_t vector4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t vector8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+GMO_INLINE void add_cell(int32_t *cell, const int32_t *row, int32_t stride) {
+    if (stride == 4) {
+        *(vector4 *)cell += *(const vector4 *)row;
+        return;
+    }
+    for (int32_t j = 0; j < stride; j += 8)
+        *(vector8 *)(cell + j) += *(const vector8 *)(row + j);
+}
+
+/* Adds the rows to the cells of features first .. last. stride is a constant where this is inlined. */
 GMO_INLINE void add_rows(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
                          int64_t first, int64_t last, int32_t stride, int32_t *hist) {
     int64_t m = shape->data->n_features;
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t row = rows ? rows[i] : i;
         const uint8_t *bins = shape->data->bins + row * m;
-        const int32_t *restrict add = fixed->rows + row * stride;
-        for (int64_t f = first; f < last; f++) {
-            int32_t *restrict cell = hist + (shape->cell_start[f] + bins[f]) * stride;
-            for (int32_t j = 0; j < stride; j++)
-                cell[j] += add[j];
-        }
+        const int32_t *add = fixed->rows + row * stride;
+        for (int64_t f = first; f < last; f++)
+            add_cell(hist + (shape->cell_start[f] + bins[f]) * stride, add, stride);
     }
 }
 

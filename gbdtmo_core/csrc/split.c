@@ -8,14 +8,16 @@
 
 /* Sums on both sides of a candidate. Integer arrays are laid out as a row of gmo_fixed. */
 typedef struct {
-    int32_t *left, *missing, *with_missing, *total; /* (stride + GMO_LANES,) */
-    double *left_top, *right_top;                   /* (top_k,) */
+    int32_t *left, *right, *missing, *with_missing, *total; /* (stride + GMO_LANES,) */
+    double *left_score, *right_score;                       /* (d + GMO_LANES,) if top_k */
+    double *top;                                            /* (top_k,) */
 } scan_scratch;
 
 gmo_status gmo_splitter_init(gmo_splitter *splitter, const gmo_params *params, const gmo_hist_shape *shape,
                              const gmo_fixed *fixed) {
     int32_t k = params->top_k > 0 && params->top_k < fixed->d ? params->top_k : 0;
-    int64_t ints = (shape->stride + GMO_LANES) * 4, bytes = ints * 4 + (int64_t)k * 2 * 8;
+    int64_t ints = (shape->stride + GMO_LANES) * 5, doubles = k ? k + 2 * (fixed->d + GMO_LANES) : 0;
+    int64_t bytes = ints * 4 + doubles * 8;
     *splitter = (gmo_splitter){
         .shape = shape,
         .fixed = fixed,
@@ -43,20 +45,9 @@ static scan_scratch scratch_of(const gmo_splitter *s, int32_t thread) {
     char *at = s->scratch + thread * s->scratch_bytes;
     int64_t n = s->shape->stride + GMO_LANES;
     int32_t *ints = (int32_t *)at;
-    double *tops = (double *)(at + 4 * n * (int64_t)sizeof *ints);
-    return (scan_scratch){ints, ints + n, ints + 2 * n, ints + 3 * n, tops, tops + s->top_k};
-}
-
-void gmo_top_push(double *best, int32_t *size, int32_t k, double value) {
-    int32_t at = *size < k ? (*size)++ : k;
-    if (at == k) {
-        if (value <= best[k - 1])
-            return;
-        at = k - 1;
-    }
-    for (; at > 0 && best[at - 1] < value; at--)
-        best[at] = best[at - 1];
-    best[at] = value;
+    int64_t d = s->fixed->d + GMO_LANES;
+    double *scores = (double *)(at + 5 * n * (int64_t)sizeof *ints);
+    return (scan_scratch){ints, ints + n, ints + 2 * n, ints + 3 * n, ints + 4 * n, scores, scores + d, scores + 2 * d};
 }
 
 static double sum_of(const double *values, int32_t n) {
@@ -108,23 +99,47 @@ GMO_INLINE double full_diagonal(const gmo_splitter *s, const int32_t *left, cons
     return sum_lanes(l) + sum_lanes(r);
 }
 
-double gmo_split_score(const gmo_splitter *s, int32_t j, int32_t g, int32_t h) {
-    double hessian = s->fixed->has_hessian ? h * s->fixed->hessian_unit[j] : h;
-    return ratio(soft_square(g * s->fixed->gradient_unit[j], s->reg_alpha), hessian + s->reg_lambda);
+/* Score of every output of one side into score (d + GMO_LANES,). h is a row's Hessian lanes, or NULL: count rows. */
+GMO_INLINE void side_scores(const gmo_splitter *s, const int32_t *g, const int32_t *h, int32_t count, double *score) {
+    const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
+    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
+        for (int32_t i = 0; i < GMO_LANES; i++)
+            score[j + i] = ratio(soft_square(g[j + i] * unit[j + i], s->reg_alpha),
+                                 (h ? h[j + i] * h_unit[j + i] : count) + s->reg_lambda);
+}
+
+void gmo_split_scores(const gmo_splitter *s, const int32_t *row, double *score) {
+    side_scores(s, row, s->fixed->has_hessian ? row + s->fixed->d : NULL, row[s->fixed->count_lane], score);
+}
+
+/* Sum of the k largest of values (d,), added in descending order; top (k,) is working memory. */
+GMO_INLINE double top_sum(const double *values, int32_t d, int32_t k, double *top) {
+    int32_t size = 0;
+    for (int32_t j = 0; j < d; j++) {
+        double value = values[j];
+        if (size == k && value <= top[k - 1])
+            continue;
+        int32_t at = size < k ? size++ : k - 1;
+        for (; at > 0 && top[at - 1] < value; at--)
+            top[at] = top[at - 1];
+        top[at] = value;
+    }
+    return sum_of(top, size);
 }
 
 /* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. */
-static double sparse_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, scan_scratch *w) {
-    int32_t d = s->fixed->d, n_left = 0, n_right = 0;
-    for (int32_t j = 0; j < d; j++) {
-        int32_t h = s->fixed->has_hessian ? d + j : s->fixed->count_lane;
-        double l = gmo_split_score(s, j, left[j], left[h]);
-        double r = gmo_split_score(s, j, total[j] - left[j], total[h] - left[h]);
-        gmo_top_push(w->left_top, &n_left, s->top_k, s->restricted ? l + r : l);
-        if (!s->restricted)
-            gmo_top_push(w->right_top, &n_right, s->top_k, r);
-    }
-    return sum_of(w->left_top, n_left) + sum_of(w->right_top, n_right);
+GMO_INLINE double sparse_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, scan_scratch *w) {
+    int32_t d = s->fixed->d, stride = s->shape->stride, count_lane = s->fixed->count_lane;
+    const int32_t *h_left = s->fixed->has_hessian ? left + d : NULL, *h_right = h_left ? w->right + d : NULL;
+    for (int32_t j = 0; j < stride; j++)
+        w->right[j] = total[j] - left[j];
+    side_scores(s, left, h_left, left[count_lane], w->left_score);
+    side_scores(s, w->right, h_right, w->right[count_lane], w->right_score);
+    if (!s->restricted)
+        return top_sum(w->left_score, d, s->top_k, w->top) + top_sum(w->right_score, d, s->top_k, w->top);
+    for (int32_t j = 0; j < d; j++)
+        w->left_score[j] += w->right_score[j];
+    return top_sum(w->left_score, d, s->top_k, w->top);
 }
 
 GMO_INLINE double candidate_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, scan_scratch *w) {

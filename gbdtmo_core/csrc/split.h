@@ -32,8 +32,8 @@ void gmo_splitter_free(gmo_splitter *splitter);
 
 gmo_split gmo_split_find(const gmo_splitter *splitter, const int32_t *hist);
 
-/* Score of output j from its integer sums; h is the number of rows where the Hessian is constant. */
-double gmo_split_score(const gmo_splitter *splitter, int32_t j, int32_t g, int32_t h);
+/* Score of every output from sums laid out as a row of gmo_fixed, with GMO_LANES spare elements at the end of both. */
+void gmo_split_scores(const gmo_splitter *splitter, const int32_t *row, double *score);
 
 /* soft(G, alpha): G shrunk towards 0 by alpha. */
 static inline double gmo_soft(double g, double alpha) {
@@ -41,8 +41,5 @@ static inline double gmo_soft(double g, double alpha) {
     size = size > 0 ? size : 0;
     return g < 0 ? -size : size;
 }
-
-/* Adds value to best[0 .. *size), which is kept descending and at most k long. */
-void gmo_top_push(double *best, int32_t *size, int32_t k, double value);
 
 #endif

@@ -191,12 +191,6 @@ static void ties(void) {
 
 static void helpers(void) {
     CHECK(gmo_soft(3, 1) == 2 && gmo_soft(-3, 1) == -2 && gmo_soft(0.5, 1) == 0 && gmo_soft(-0.5, 0) == -0.5);
-    double best[3];
-    int32_t size = 0;
-    const double values[] = {1, 5, 2, 5, 0, 3};
-    for (int i = 0; i < 6; i++)
-        gmo_top_push(best, &size, 3, values[i]);
-    CHECK(size == 3 && best[0] == 5 && best[1] == 5 && best[2] == 3);
 }
 
 int main(void) {
