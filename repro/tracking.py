@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -110,6 +111,8 @@ class Mirror:
         """Make the default database whole or not at all: one half migrated by a killed process could not be opened."""
         if not self._is_default or self._database.exists():
             return
+        for leftover in self._database.parent.glob(".mlflow-*.tmp"):  # of a killed process: we hold the lock
+            shutil.rmtree(leftover)
         with tempfile.TemporaryDirectory(prefix=".mlflow-", suffix=".tmp", dir=self._database.parent) as folder:
             fresh = Path(folder) / "mlflow.db"
             MlflowClient(tracking_uri=f"sqlite:///{fresh}").search_experiments(max_results=1)
@@ -238,7 +241,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"MLFLOW_TRACKING_URI is a server: open {mirror.uri}")
             return 0
         server = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", mirror.uri]
-        os.execv(sys.executable, [*server, "--host", options.host, "--port", str(options.port)])
+        server += ["--host", options.host, "--port", str(options.port), "--workers", "1"]
+        # Its job runner serves features that this project does not use, by further processes.
+        os.execve(sys.executable, server, {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"})
     return 0
 
 

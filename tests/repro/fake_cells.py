@@ -95,14 +95,15 @@ def not_finite(config: DictConfig, *, models_dir: Path) -> dict[str, Any]:
 
 def main(root: str, runner: str, seeds: str, mirrored: str) -> None:
     """Sweep fake cells until done or killed."""
-    from repro.tracking import Mirror
-
     runs = RunStore(root)
+    mirror = None
+    if mirrored == "mirrored":
+        from repro.tracking import Mirror
+
+        mirror = Mirror(runs)
     plan = make_plan("table5", datasets=["digits"], models=["gbdt_mo"], seeds=int(seeds))
     print("planned", flush=True)
-    missing = run_sweep(
-        plan, runs, runner=globals()[runner], processes=2, mirror=Mirror(runs) if mirrored == "mirrored" else None
-    )
+    missing = run_sweep(plan, runs, runner=globals()[runner], processes=2, mirror=mirror)
     sys.exit(1 if missing else 0)
 
 
