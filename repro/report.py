@@ -232,6 +232,11 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     """
     if plan.narrowed:
         raise PublishError(f"a narrowed table is not published: {'; '.join(plan.narrowed)}")
+    names = {name for cell in plan.cells for name in (cell.dataset, f"{cell.dataset}/{cell.model}")}
+    if unknown := sorted(set(stated) - names):
+        raise PublishError(
+            f"{', '.join(unknown)} is no cell of {plan.experiment}; there are {', '.join(sorted(names))}"
+        )
     stated = {**_published_reasons(folder / f"{plan.name}.json"), **stated}
     cells = cell_frame(plan, store, stated)
     recorded = [cell for cell in plan.cells if store.has(cell.run_id)]
@@ -239,9 +244,9 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
         raise PublishError(f"{plan.experiment} has no recorded run; run it first")
     unexplained = cells[cells["gap"] == NOT_RUN]
     if len(unexplained):
-        names = sorted({f"{row.dataset}/{row.model}" for row in unexplained.itertuples()})
+        left_out = sorted({f"{row.dataset}/{row.model}" for row in unexplained.itertuples()})
         raise PublishError(
-            f"{len(unexplained)} of {len(cells)} cells of {plan.experiment} have not been run: {', '.join(names)}. "
+            f"{len(unexplained)} of {len(cells)} cells of {plan.experiment} have not been run: {', '.join(left_out)}. "
             "Run the whole experiment, or say why they are missing: --gap 'DATASET/MODEL=reason'."
         )
     lines = _lines(folder, plan, store, recorded)
@@ -308,9 +313,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--gap", action="append", default=[], help="DATASET=reason or DATASET/MODEL=reason; repeatable")
     options = parser.parse_intermixed_args(arguments)
     try:
+        stated = _parse_gaps(options.gap)
         plan = make_plan(options.experiment, overrides=options.overrides)
         store = RunStore(ROOT / plan.runs_dir)
-        stated = _parse_gaps(options.gap)
         if options.command == "table":
             written = write_tables(plan, store, store.tables_dir, stated)
         else:

@@ -14,6 +14,7 @@ from repro.plan import make_plan
 from repro.run import identity
 from repro.store import RunStore
 from repro.sweep import run_sweep
+from repro.workers import die_with_parent
 
 SCORES = (0.6, 0.62, 0.61, 0.65, 0.59, 0.63, 0.6, 0.64, 0.6, 0.66)
 
@@ -91,6 +92,14 @@ def dying(config: DictConfig, *, models_dir: Path) -> dict[str, Any]:
 def not_finite(config: DictConfig, *, models_dir: Path) -> dict[str, Any]:
     """Give a record that is no JSON."""
     return record_of(config, peak_memory_mb=float("nan"))
+
+
+def endless_in_joblib(started: Path) -> None:
+    """Compute until killed, in a worker of a parallel multirun."""
+    die_with_parent()
+    (started / str(os.getpid())).touch()
+    while True:
+        sum(range(10_000))
 
 
 def main(root: str, runner: str, seeds: str, mirrored: str) -> None:

@@ -28,19 +28,22 @@ def _default_mlflow_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def start(root: Path, runner: str, mirrored: bool) -> subprocess.Popen[str]:
     """Start a sweep of fake cells and wait until it has planned them."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
     arguments = [str(root), runner, str(SEEDS), "mirrored" if mirrored else "plain"]
-    process = subprocess.Popen(
-        [sys.executable, str(HERE / "fake_cells.py"), *arguments],
-        env=environment,
+    process = python(str(HERE / "fake_cells.py"), *arguments)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "planned\n"
+    return process
+
+
+def python(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "planned\n"
-    return process
 
 
 def kill(process: subprocess.Popen[str], with_workers: bool = False) -> None:
@@ -114,18 +117,33 @@ def test_killed_while_it_mirrors_it_is_mirrored_by_the_next_call(tmp_path: Path)
     check_finished(tmp_path, mirrored=True)
 
 
-def test_workers_that_compute_for_ever_die_with_the_sweep(tmp_path: Path) -> None:
-    process = start(tmp_path / "runs", "endless", mirrored=False)
+def wait_for(folder: Path, pattern: str, number: int) -> None:
     deadline = time.monotonic() + 120
-    while len(list((tmp_path / "runs" / "logs").glob("*.log"))) < 2 and time.monotonic() < deadline:
+    while len(list(folder.glob(pattern))) < number:
+        assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_workers_that_compute_for_ever_die_with_the_sweep(tmp_path: Path) -> None:
+    process = start(tmp_path, "endless", mirrored=False)
+    wait_for(tmp_path, "logs/*.log", 2)
     assert len(psutil.Process(process.pid).children(recursive=True)) >= 3  # the two cells' processes and their parent
     kill(process)
 
 
+def test_workers_of_a_multirun_die_with_it(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from joblib import Parallel, delayed; from fake_cells import *;"
+        "Parallel(n_jobs=2)(delayed(endless_in_joblib)(Path(sys.argv[1])) for _ in range(2))"
+    )
+    process = python("-c", script, str(tmp_path))
+    wait_for(tmp_path, "*", 2)
+    kill(process)
+
+
 def test_interrupted_it_stops_its_workers(tmp_path: Path) -> None:
-    process = start(tmp_path / "runs", "endless", mirrored=False)
-    time.sleep(1)
+    process = start(tmp_path, "endless", mirrored=False)
+    wait_for(tmp_path, "logs/*.log", 2)
     workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

@@ -1,0 +1,45 @@
+"""The command for one cell, alone and in a parallel multirun, from the shell as a user calls it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from repro.store import RunStore
+
+
+def call(project_root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"}
+    return subprocess.run(
+        [sys.executable, "-m", "repro.cli", *arguments],
+        cwd=project_root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_a_parallel_multirun_records_each_cell_once(project_root: Path, tmp_path: Path) -> None:
+    cell = ["dataset=digits", "model=gbdt_mo", "protocol=holdout", "dataset.max_rounds=2", f"runs_dir={tmp_path}"]
+    done = call(project_root, "-m", *cell, "seed=range(2)", "hydra/launcher=joblib")
+    assert done.returncode == 0, done.stderr
+    store = RunStore(tmp_path)
+    records = list(store.records())
+    assert sorted(record["identity"]["seed"] for record in records) == [0, 1]
+    assert {record["scores"]["optimistic"] for record in records} == {False}
+    before = {path.name: path.stat().st_mtime_ns for path in store.records_dir.iterdir()}
+    again = call(project_root, *cell, "seed=1")
+    assert again.returncode == 0, again.stderr
+    assert "already recorded digits gbdt_mo holdout 1" in again.stdout
+    assert {path.name: path.stat().st_mtime_ns for path in store.records_dir.iterdir()} == before
+
+
+def test_a_failed_cell_is_noted_and_told(project_root: Path, tmp_path: Path) -> None:
+    done = call(project_root, "dataset=digits", "dataset.task=regression", f"runs_dir={tmp_path}")
+    assert done.returncode == 1
+    assert "the config says that the task of digits is 'regression'" in done.stderr
+    (failure,) = (tmp_path / "failures").iterdir()
+    assert "the config says" in failure.read_text()
+    assert RunStore(tmp_path).identifiers() == []

@@ -1,0 +1,165 @@
+"""Tables on disk with their provenance, and what may be published over what."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from fake_cells import record_of
+from omegaconf import OmegaConf
+
+from repro import report
+from repro.plan import Cell, Plan, make_plan
+from repro.report import PublishError, publish, write_tables
+from repro.store import RunStore
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """Yeast, two models, both protocols, three seeds, as if that were the whole experiment."""
+    narrow = make_plan("table5", datasets=["yeast"], models=["gbdt_mo", "xgboost_vector"], seeds=3)
+    return Plan(narrow.experiment, narrow.table, narrow.cells)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+def record(cell: Cell, **changes: Any) -> dict[str, Any]:
+    return record_of(OmegaConf.create(cell.config), **changes)
+
+
+def fill(plan: Plan, store: RunStore, leave_out: int = 0) -> None:
+    for cell in plan.cells[: len(plan.cells) - leave_out]:
+        store.write(record(cell))
+
+
+def test_tables_are_written_with_their_provenance(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store)
+    (path,) = write_tables(plan, store, tmp_path / "out")
+    assert path == tmp_path / "out" / "table5.md"
+    sidecar = json.loads((tmp_path / "out" / "table5.json").read_text())
+    assert sidecar["n_planned"] == sidecar["n_recorded"] == 12
+    assert sidecar["gaps"] == []
+    assert sidecar["runs"] == [cell.run_id for cell in plan.cells]
+    assert len(sidecar["provenance"]["commit"]) == 1
+    assert sidecar["data"] == {"yeast": {"source": "made up", "sha256": {}}}
+    for name, digest in sidecar["sha256"].items():
+        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
+    table = pd.read_csv(tmp_path / "out" / "table5.csv").set_index("model")
+    # The scores of the first three seeds are 0.60, 0.62 and 0.61.
+    assert table.loc["gbdt_mo", "paper_mean"] == pytest.approx(61.0)
+    assert table.loc["gbdt_mo", "paper_sd"] == pytest.approx(1.0)
+    assert table.loc["gbdt_mo", "published"] == 62.29
+    # Off by 1.29 points, more than two standard errors of 1 / sqrt(3).
+    assert not table.loc["gbdt_mo", "matched"]
+    assert table.loc["gbdt_mo", "holdout_best_round"] == pytest.approx(11.0)
+    assert table.loc["xgboost_vector", "note"] == "the paper has no such cell"
+    assert "61.00 ± 1.00 (n=3)" in path.read_text()
+
+
+def test_gaps_give_the_reason(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store, leave_out=2)
+    store.write_failure(plan.cells[-1].identity, ValueError("diverged\nin round 3"))
+    write_tables(plan, store, tmp_path)
+    gaps = json.loads((tmp_path / "table5.json").read_text())["gaps"]
+    assert [(gap["seeds"], gap["reason"]) for gap in gaps] == [([1], "not run"), ([2], "failed: ValueError: diverged")]
+    note = pd.read_csv(tmp_path / "table5.csv")["note"].iloc[-1]
+    assert "holdout seed 1: not run; holdout seed 2: failed: ValueError: diverged" in note
+    store.write_missing_dataset("yeast", "get it there")
+    write_tables(plan, store, tmp_path)
+    assert "data not available: get it there" in (tmp_path / "table5.md").read_text()
+
+
+def test_without_any_run_there_is_a_table_of_gaps(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    (path,) = write_tables(plan, store, tmp_path)
+    assert "0 of 12 runs recorded" in path.read_text()
+
+
+def test_a_finished_table_is_published_with_compact_records(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store)
+    written = publish(plan, store, tmp_path / "results", {})
+    assert [path.name for path in written] == ["table5.md", "table5_records.jsonl"]
+    lines = [json.loads(line) for line in written[1].read_text().splitlines()]
+    assert [line["run_id"] for line in lines] == [cell.run_id for cell in plan.cells]
+    assert lines[0]["cell"] == {"dataset": "yeast", "model": "gbdt_mo", "protocol": "paper", "seed": 0}
+    whole = record(plan.cells[0])
+    assert "history" not in lines[0]
+    assert lines[0]["scores"] == whole["scores"]
+    assert lines[0]["config"] == whole["config"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_narrowed_table_is_not_published(store: RunStore, tmp_path: Path) -> None:
+    narrow = make_plan("table5", datasets=["digits"], models=["gbdt_mo"], seeds=1)
+    fill(narrow, store)
+    with pytest.raises(PublishError, match=r"narrowed table is not published: dataset: digits \(of "):
+        publish(narrow, store, tmp_path / "results", {})
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_partial_table_needs_a_reason(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store, leave_out=6)
+    with pytest.raises(PublishError, match="6 of 12 cells of table5 have not been run: yeast/xgboost_vector"):
+        publish(plan, store, tmp_path / "results", {})
+    assert not (tmp_path / "results").exists()
+    publish(plan, store, tmp_path / "results", {"yeast/xgboost_vector": "takes a week"})
+    assert "takes a week" in (tmp_path / "results" / "table5.md").read_text()
+    # The published reason need not be given again.
+    publish(plan, store, tmp_path / "results", {})
+    assert "takes a week" in (tmp_path / "results" / "table5.md").read_text()
+
+
+def test_a_partial_run_never_overwrites_a_published_cell(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store)
+    results = tmp_path / "results"
+    publish(plan, store, results, {})
+    before = contents(results)
+    store.record_path(plan.cells[-1].run_id).unlink()
+    with pytest.raises(PublishError, match=r"1 cells published in table5_records\.jsonl have no record here"):
+        publish(plan, store, results, {"yeast": "whatever"})
+    assert contents(results) == before
+    fill(plan, store)
+    publish(plan, store, results, {})
+    assert len((results / "table5_records.jsonl").read_text().splitlines()) == 12
+
+
+def test_nothing_recorded_is_not_published(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    with pytest.raises(PublishError, match="no recorded run"):
+        publish(plan, store, tmp_path / "results", {"yeast": "not now"})
+
+
+def test_a_grid_shows_the_test_score_of_the_chosen_setting_alone(store: RunStore, tmp_path: Path) -> None:
+    grid = make_plan("grid", datasets=["digits"], models=["gbdt_mo"], seeds=1)
+    for position, cell in enumerate(grid.cells):
+        whole = record(cell)
+        scores = {**whole["scores"], "validation": 0.9 - abs(position - 9) / 100, "test": 0.5 + position / 1000}
+        store.write({**whole, "scores": scores})
+    (path,) = write_tables(grid, store, tmp_path)
+    assert path.name == "grid_digits_gbdt_mo.md"
+    table = pd.read_csv(tmp_path / "grid_digits_gbdt_mo.csv")
+    assert len(table) == 28
+    chosen = table[table["chosen"]]
+    assert chosen.index.tolist() == [9]
+    assert (chosen["learning_rate"].item(), chosen["max_depth"].item()) == (0.1, 6)
+    assert chosen["validation_mean"].item() == pytest.approx(90.0)
+    assert chosen["test_mean"].item() == pytest.approx(50.9)
+    assert table["test_mean"].notna().sum() == 1
+
+
+@pytest.mark.parametrize("text", ["yeast", "=reason", "yeast/xgboost="])
+def test_a_reason_without_its_cell_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main(["publish", "table5", "--gap", text]) == 1
+    assert "expected DATASET=reason or DATASET/MODEL=reason" in capsys.readouterr().err
+
+
+def test_a_reason_for_a_cell_that_is_not_planned_is_refused(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store)
+    with pytest.raises(PublishError, match="yeast/xgbost is no cell of table5"):
+        publish(plan, store, tmp_path / "results", {"yeast/xgbost": "takes a week"})
