@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, Self
 
@@ -84,6 +85,18 @@ PARAMETERS_DOC = """
     fit_seconds_ : dict
         Time of "binning" and "training".
 """
+
+
+@contextmanager
+def _unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Gives the estimator back as it was if the block fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 class BaseGBDTMO(BaseEstimator):
@@ -209,9 +222,15 @@ class BaseGBDTMO(BaseEstimator):
             "min_split_gain": self.min_split_gain,
         }
 
+    def _fit_rows(self, frame: Any, *args: Any, **kwargs: Any) -> Self:
+        """Notes the columns of ``frame`` (X as passed), trains and keeps the model: all of it or nothing."""
+        with _unchanged_on_failure(self):
+            validate_data(self, frame, reset=True, skip_check_array=True)
+            self._keep(self._train(*args, **kwargs))
+        return self
+
     def _train(
         self,
-        frame: Any,
         X: NDArray[Any],
         y: NDArray[Any],
         validation: tuple[NDArray[Any], NDArray[Any]] | None,
@@ -220,9 +239,8 @@ class BaseGBDTMO(BaseEstimator):
         n_outputs: int,
         target_ndim: int,
         classes: NDArray[Any] | None = None,
-    ) -> Self:
-        """Bins, boosts and keeps the model. ``y`` is int32 (n,) or float64 (n, n_outputs); ``frame`` is X as passed."""
-        validate_data(self, frame, reset=True, skip_check_array=True)
+    ) -> Model:
+        """Bins and boosts. ``y`` is int32 (n,) or float64 (n, n_outputs)."""
         threads = _lib.n_threads(self.n_jobs)
         if self.base_score is None:
             base_score = best_constant(y, n_outputs, loss)
@@ -237,24 +255,20 @@ class BaseGBDTMO(BaseEstimator):
             if validation is not None and valid_bins is not None:
                 booster.validate(valid_bins, validation[1])
             n_rounds = self._boost(booster, validation is not None)
-            history = booster.history() if validation is not None else np.empty((0, 1))
-            self._keep(
-                Model(
-                    loss=loss,
-                    target_ndim=target_ndim,
-                    n_train=len(X),
-                    n_rounds=n_rounds,
-                    mapper=mapper,
-                    forest=booster.forest(),
-                    base_score=base_score,
-                    best_rounds=booster.best_rounds(),
-                    history=history,
-                    metric=self.eval_metric or self._loss_metric,
-                    seconds={"binning": binned - start, "training": time.perf_counter() - binned},
-                    classes=classes,
-                )
+            return Model(
+                loss=loss,
+                target_ndim=target_ndim,
+                n_train=len(X),
+                n_rounds=n_rounds,
+                mapper=mapper,
+                forest=booster.forest(),
+                base_score=base_score,
+                best_rounds=booster.best_rounds(),
+                history=booster.history() if validation is not None else np.empty((0, 1)),
+                metric=self.eval_metric or self._loss_metric,
+                seconds={"binning": binned - start, "training": time.perf_counter() - binned},
+                classes=classes,
             )
-        return self
 
     def _boost(self, booster: _lib.Booster, validated: bool) -> int:
         """Boosts to the end, a round a call so that an interrupt is seen; returns the number of rounds."""

@@ -58,7 +58,7 @@ class GBDTMORegressor(RegressorMixin, BaseGBDTMO):
                     f"y of eval_set has shape {valid_values.shape}, y has {values.shape}: outputs must be the same."
                 )
             validation = validation[0], np.ascontiguousarray(valid_values.reshape(-1, n_outputs))
-        return self._train(
+        return self._fit_rows(
             X,
             rows,
             np.ascontiguousarray(values.reshape(-1, n_outputs)),
@@ -138,7 +138,7 @@ class GBDTMOClassifier(ClassifierMixin, BaseGBDTMO):
         if validation is not None and valid_labels is not None:
             validation = validation[0], encode_labels(valid_labels, every)
         codes = encode_labels(labels, every)
-        return self._train(
+        return self._fit_rows(
             X, rows, codes, validation, loss="softmax", n_outputs=len(every), target_ndim=1, classes=every
         )
 
@@ -158,7 +158,7 @@ class GBDTMOClassifier(ClassifierMixin, BaseGBDTMO):
         if validation is not None and valid_labels is not None:
             validation = validation[0], np.ascontiguousarray(valid_labels, np.float64)
         values = np.ascontiguousarray(labels, np.float64)
-        return self._train(X, rows, values, validation, loss="sigmoid", n_outputs=values.shape[1], target_ndim=2)
+        return self._fit_rows(X, rows, values, validation, loss="sigmoid", n_outputs=values.shape[1], target_ndim=2)
 
     def _keep(self, model: Model) -> None:
         super()._keep(model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -112,7 +111,9 @@ def read_model(path: str | PathLike[str]) -> tuple[str, dict[str, Any], Model, N
             model,
             None if names is None else np.array(names, dtype=object),
         )
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except OSError:
+        raise  # the file could not be read: nothing is known of what it holds
+    except Exception as error:  # damaged bytes come out of zipfile and NumPy as errors of many kinds
         raise ValueError(
             f"{os.fspath(path)} is not a whole model file of gbdtmo_core (version {VERSION}): {error}. "
             "Save the model again with save_model."
@@ -136,6 +137,8 @@ def _model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     plain: dict[str, Any] = {name: header[name] for name in _HEADER_FIELDS}
     plain |= {name: typed(name, dtype) for name, dtype in _MODEL_DTYPES.items()}
     model = Model(mapper=mapper, forest=forest, classes=classes, **plain)
+    if model.loss == "softmax" and (classes is None or classes.shape != (forest.n_outputs,)):
+        raise ValueError("its classes do not fit its outputs")
     if len(model.best_rounds) not in (1, forest.n_outputs) or model.history.ndim != 2:
         raise ValueError("its rounds do not fit its outputs")
     return model
