@@ -70,6 +70,7 @@ publish: native  ## Copy finished tables and their records to results/ (EXPERIME
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
 
 wheel: native  ## Build the wheel of gbdtmo_core into dist/
+	rm -rf build # it may hold modules that were renamed since
 	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 lock: $(VENV)/.installed  ## Regenerate requirements/py3*.lock from requirements/*.in
