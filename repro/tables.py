@@ -220,7 +220,7 @@ def comparison_markdown(table: pd.DataFrame) -> str:
 
 
 def _with_metric(row: dict[str, Any]) -> str:
-    if row["metric"] is None:
+    if pd.isna(row["metric"]):
         return str(row["dataset"])
     unit = " %" if row["metric"] in _PERCENT else ""
     return f"{row['dataset']} ({str(row['metric']).replace('_', ' ')}{unit})"
