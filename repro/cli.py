@@ -22,7 +22,10 @@ log = logging.getLogger(__name__)
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
 def main(config: DictConfig) -> float:
-    """Run the cell if it is not recorded, mirror it to MLflow, and return its test score."""
+    """Run the cell if it is not recorded, mirror it to MLflow, and return its score.
+
+    That is the score on validation rows where the protocol has some, since a Hydra sweeper may choose by it.
+    """
     die_with_parent()  # a worker of a parallel multirun must not outlive the sweep
     store = RunStore(ROOT / config.runs_dir)
     store.prepare()
@@ -41,7 +44,7 @@ def main(config: DictConfig) -> float:
         record["best_round"],
         store.record_path(identifier),
     )
-    return float(scores["test"])
+    return float(scores["test"] if scores["validation"] is None else scores["validation"])
 
 
 if __name__ == "__main__":

@@ -42,15 +42,14 @@ class Forecast:
         for key in _keys(identity):
             seen[key].append(seconds)
 
-    def seconds_left(self, cells: Sequence[Cell]) -> float | None:
-        """Return the time for these cells; None while nothing like one of them has been seen."""
-        total = 0.0
-        for cell in cells:
-            seconds = self._expected(cell.identity)
-            if seconds is None:
-                return None
-            total += seconds
-        return total / min(self._processes, max(1, len(cells)))
+    def left(self, cells: Sequence[Cell]) -> str:
+        """Say how long these cells will take; nothing like some of them may have been seen yet."""
+        expected = [self._expected(cell.identity) for cell in cells]
+        known = [seconds for seconds in expected if seconds is not None]
+        time_left = duration(sum(known) / min(self._processes, max(1, len(cells))))
+        if len(known) == len(cells):
+            return f"about {time_left} left"
+        return f"more than {time_left} left"
 
     def _expected(self, identity: Mapping[str, Any]) -> float | None:
         for seen in (self._known, self._guess):
@@ -110,13 +109,11 @@ class Display:
         """Print a line, above the bar where there is one."""
         self._console.print(text, markup=False)
 
-    def finished(self, text: str, seconds_left: float | None) -> None:
-        """Count one cell as done and say how it went."""
+    def finished(self, text: str, left: str) -> None:
+        """Count one cell as done and say how it went, and how long the others will take."""
         self._done += 1
-        left = "" if seconds_left is None else f"about {duration(seconds_left)} left"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done, left=left)
             self.say(text)
         else:
-            clock = time.strftime("%H:%M:%S")
-            self.say(f"{clock} [{self._done}/{self._total}] {text}" + (f" ({left})" if left else ""))
+            self.say(f"{time.strftime('%H:%M:%S')} [{self._done}/{self._total}] {text} ({left})")

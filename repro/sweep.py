@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -179,7 +179,7 @@ def _run(
         for index, exit_code in calls:
             cell = open_cells.pop(index)
             text = _outcome(cell, exit_code, logs[index], store, forecast)
-            display.finished(text, forecast.seconds_left(list(open_cells.values())))
+            display.finished(text, forecast.left(list(open_cells.values())))
             if store.has(cell.run_id):
                 yield cell
     finally:
@@ -196,8 +196,14 @@ def _outcome(cell: Cell, exit_code: int, log: Path, store: RunStore, forecast: F
     record = store.read(cell.run_id)
     seconds = float(record["seconds"]["total"])
     forecast.learn(cell.identity, seconds)
-    scores = record["scores"]
-    return f"{cell.label}: {scores['metric']} {scores['test']:.5f} in {seconds:.1f} s"
+    return f"{cell.label}: {_score(record['scores'])} in {seconds:.1f} s"
+
+
+def _score(scores: Mapping[str, Any]) -> str:
+    """Show the score on validation rows where there are some: who watches a sweep may be choosing a setting."""
+    if scores["validation"] is not None:
+        return f"validation {scores['metric']} {scores['validation']:.5f}"
+    return f"{scores['metric']} {scores['test']:.5f}"
 
 
 def _names(text: str) -> list[str]:
@@ -266,7 +272,7 @@ def _sweep_and_report(plan: Plan, store: RunStore, options: Any) -> int:
         if cell.dataset in options.datasets or store.missing_dataset(cell.identity["dataset"]) is None
     ]
     if failed:
-        print(f"{len(failed)} cells failed; the table says why, and the same command tries them again", file=sys.stderr)
+        print(f"{len(failed)} cells have no record; the table says why, the same command tries again", file=sys.stderr)
     return 1 if failed else 0
 
 

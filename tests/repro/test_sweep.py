@@ -37,7 +37,7 @@ def test_every_cell_is_recorded_once_and_not_run_again(
     assert run_sweep(plan, store, runner=fake_cells.quick) == []
     assert sorted(executions(store)) == sorted(f"{cell.run_id} once" for cell in plan.cells)
     lines = capfd.readouterr().err
-    assert len(re.findall(r"\[\d/6\] digits gbdt_mo \w+ seed \d: accuracy", lines)) == 6
+    assert len(re.findall(r"\[\d/6\] digits gbdt_mo \w+ seed \d: (?:validation )?accuracy", lines)) == 6
     assert "6 cells, 6 recorded" in lines
     assert list((store.root / "logs").iterdir()) == []
 
