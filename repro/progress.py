@@ -46,6 +46,8 @@ class Forecast:
         """Say how long these cells will take; nothing like some of them may have been seen yet."""
         expected = [self._expected(cell.identity) for cell in cells]
         known = [seconds for seconds in expected if seconds is not None]
+        if cells and not known:
+            return "time left not known yet"
         time_left = duration(sum(known) / min(self._processes, max(1, len(cells))))
         if len(known) == len(cells):
             return f"about {time_left} left"

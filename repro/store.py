@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import socket
 import traceback
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from repro import provenance
 
 SCHEMA = 1
 _TRACEBACK_LINES = 30
+_ROOM_BYTES = 64 * 2**20
 _REQUIRED = ("schema", "run_id", "identity", "scores")
 
 
@@ -99,7 +101,7 @@ class RunStore:
         self.tables_dir = self.root / "tables"
 
     def prepare(self) -> None:
-        """Make the folders and check that they can be written.
+        """Make the folders and check that they can be written and that there is room.
 
         Raises
         ------
@@ -110,6 +112,22 @@ class RunStore:
             probe = folder / f".probe.{os.getpid()}"
             write_atomically(probe, "")
             probe.unlink(missing_ok=True)
+        self.check_room()
+
+    def check_room(self) -> None:
+        """Check that the disk is not nearly full.
+
+        Raises
+        ------
+        StoreError
+            If it is: every further cell would be computed in vain.
+        """
+        free = shutil.disk_usage(self.root).free
+        if free < _ROOM_BYTES:
+            raise StoreError(
+                f"only {free / 2**20:.0f} MiB are free under {self.root}, {_ROOM_BYTES / 2**20:.0f} are wanted for "
+                "records and models. What is recorded stays; make room, then run the same command again."
+            )
 
     def record_path(self, identifier: str) -> Path:
         """Return where the record of this run lies, or would."""

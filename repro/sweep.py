@@ -191,6 +191,7 @@ def _outcome(cell: Cell, exit_code: int, log: Path, store: RunStore, forecast: F
     if not store.has(cell.run_id):
         if exit_code != 1 or store.failure(cell.run_id) is None:
             store.write_failure(cell.identity, workers.describe_death(exit_code, log))
+        store.check_room()
         return f"FAILED {cell.label}: {store.failure(cell.run_id)}"
     log.unlink(missing_ok=True)
     record = store.read(cell.run_id)

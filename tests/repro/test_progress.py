@@ -38,6 +38,7 @@ def test_this_sweep_counts_more_than_records_of_before() -> None:
 
 def test_cells_unlike_all_seen_make_it_a_lower_bound() -> None:
     assert Forecast([record(30)], processes=1).left([cell(), cell(dataset="b")]) == "more than 30 s left"
+    assert Forecast([], processes=1).left([cell()]) == "time left not known yet"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import fake_cells
@@ -109,6 +110,16 @@ def test_a_folder_that_cannot_be_written_stops_before_any_work(plan: Plan, tmp_p
     (tmp_path / "runs").write_text("")
     with pytest.raises(StoreError, match="cannot write"):
         run_sweep(plan, RunStore(tmp_path / "runs"), runner=fake_cells.quick)
+
+
+def test_a_disk_that_fills_up_stops_the_sweep(plan: Plan, store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.prepare()
+    usage = shutil.disk_usage(store.root)
+    free = iter([usage.free, 2**20])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(free)))
+    with pytest.raises(StoreError, match=r"only 1 MiB are free under .* What is recorded stays"):
+        run_sweep(plan, store, runner=fake_cells.failing, processes=1)
+    assert [record["identity"]["seed"] for record in store.records()] == [0]
 
 
 @pytest.mark.parametrize(("cells", "asked", "expected"), [(10, None, (2, 2)), (1, None, (1, 4)), (9, 4, (4, 1))])
