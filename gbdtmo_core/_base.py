@@ -49,6 +49,7 @@ PARAMETERS_DOC = """
         the latter stops early on its own.
     growth : {"complete", "released"}, default="complete"
         "released" copies the program released with the paper, which drops nodes; their rows get nothing from the tree.
+        As in that program, an accuracy equal to the best one then counts as an improvement in early stopping.
     node_cache : int, default=16
         Pending nodes that "released" growth remembers.
     binning : {"quantile", "released"}, default="quantile"

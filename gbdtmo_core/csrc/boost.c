@@ -225,13 +225,17 @@ static gmo_status add_tree(gmo_booster *b, int32_t output) {
     return gmo_forest_predict(&forest, &tree, 1, &b->valid, b->params.n_threads, b->valid_scores);
 }
 
-/* Notes the metric of the round now finished for one track; true once it has not improved for too long. */
+/* Notes the metric of the round now finished for one track, and whether it has not improved for too long. The released
+ * program compares (score, round) pairs, so that an accuracy equal to the best counts as an improvement; an error does
+ * not. */
 static void update_track(gmo_booster *b, int32_t track, int64_t round) {
     int32_t output = b->n_tracks > 1 ? track : -1;
     double value = gmo_metric_value(b->params.metric, b->params.loss, &b->valid_target, b->valid_scores,
                                     b->valid.n_rows, b->n_outputs, output);
     bool higher = gmo_metric_is_score(b->params.metric);
     bool better = higher ? value > b->best_value[track] : value < b->best_value[track];
+    if (higher && b->params.growth == GMO_GROWTH_RELEASED)
+        better = better || value == b->best_value[track];
     b->history[(round - 1) * b->n_tracks + track] = value;
     if (round == 1 || better) {
         b->best_value[track] = value;

@@ -136,3 +136,20 @@ def test_validation_rows_alone_change_nothing() -> None:
     plain = GBDTMOClassifier(**{**FAST, "n_estimators": 5}).fit(X, y)
     watched = GBDTMOClassifier(**{**FAST, "n_estimators": 5}).fit(X, y, eval_set=(Xv, yv))
     np.testing.assert_array_equal(watched.predict_proba(Xv), plain.predict_proba(Xv))
+
+
+def test_released_growth_takes_an_equal_accuracy_for_an_improvement() -> None:
+    """The released program compares (score, round) pairs; a smaller error must still be smaller."""
+    X, y, Xv, yv = _data("softmax", seed=2)
+    released = {**FAST, "growth": "released", "max_leaves": 6}
+    endless = GBDTMOClassifier(**released, eval_metric="accuracy").fit(X, y, eval_set=(Xv, yv))
+    curve = endless.evals_result_["validation"]["accuracy"]
+    best = 0
+    for r in range(len(curve)):
+        best = r if curve[r] >= curve[best] else best
+        if r - best >= PATIENCE:
+            break
+    assert best > curve[: r + 1].argmax(), "the curve needs a tie with its best value to tell the rules apart"
+    model = GBDTMOClassifier(**released, eval_metric="accuracy", early_stopping_rounds=PATIENCE)
+    model.fit(X, y, eval_set=(Xv, yv))
+    assert (model.best_iteration_, model.n_iter_) == (best + 1, r + 1)
