@@ -7,11 +7,12 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 
 # Passed to the experiments; empty means everything (see README.md). ARGS: further options and Hydra overrides.
-DATASETS   ?=
-MODELS     ?=
+# Both spellings are taken: a narrowing that is not understood would run everything.
+DATASET    ?=
+MODEL      ?=
+DATASETS   ?= $(DATASET)
+MODELS     ?= $(MODEL)
 SEEDS      ?=
-DATASET    ?= yeast
-MODEL      ?= gbdt_mo
 EXPERIMENT ?= table5
 ARGS       ?=
 
@@ -56,16 +57,17 @@ format: $(VENV)/.installed  ## Rewrite Python and C sources in the project's for
 
 check: lint test  ## lint and test
 
-reproduce-table5: native  ## Table V: run what is missing, write the tables (DATASETS=a,b MODELS=c SEEDS=n narrow it)
+reproduce-table5: native  ## Table V: run what is missing, write the tables (DATASETS=a,b MODELS=c SEEDS=n narrow it; ARGS=...)
 	$(PY) -m repro.sweep experiment=table5 --datasets "$(DATASETS)" --models "$(MODELS)" --seeds "$(SEEDS)" $(ARGS)
 
-grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=yeast MODEL=gbdt_mo)
-	$(PY) -m repro.sweep experiment=grid --datasets "$(DATASET)" --models "$(MODEL)" --seeds "$(SEEDS)" $(ARGS)
+grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=yeast MODEL=gbdt_mo SEEDS=n ARGS=...)
+	$(PY) -m repro.sweep experiment=grid --datasets "$(or $(DATASETS),yeast)" --models "$(or $(MODELS),gbdt_mo)" \
+		--seeds "$(SEEDS)" $(ARGS)
 
 mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 	$(PY) -m repro.tracking ui
 
-publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5)
+publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5 ARGS=...)
 	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
 

@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 
 def _targets(project_root: Path) -> set[str]:
     """Every target a user would call: no files, no variables."""
@@ -31,3 +33,21 @@ def test_ci_runs_the_test_command_of_the_readme(project_root: Path) -> None:
     commands = re.findall(r"^(?:exec )?(make .*)$", ci, re.MULTILINE)
     assert commands == ["make test"]
     assert "make test" in (project_root / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "expected"),
+    [
+        ("reproduce-table5", (), '--datasets "" --models ""'),
+        ("reproduce-table5", ("DATASETS=a,b", "MODELS=c"), '--datasets "a,b" --models "c"'),
+        ("reproduce-table5", ("DATASET=a", "MODEL=c"), '--datasets "a" --models "c"'),
+        ("grid", (), '--datasets "yeast" --models "gbdt_mo"'),
+        ("grid", ("DATASETS=a", "MODELS=c,d"), '--datasets "a" --models "c,d"'),
+        ("grid", ("DATASET=a", "MODEL=c"), '--datasets "a" --models "c"'),
+    ],
+)
+def test_both_spellings_narrow_an_experiment(
+    project_root: Path, target: str, given: tuple[str, ...], expected: str
+) -> None:
+    command = ["make", "-n", target, *given]
+    assert expected in subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=True).stdout
