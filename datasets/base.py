@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -131,7 +132,13 @@ class Dataset:
         A random split permutes the rows with ``RandomState(seed)``; the first ``int(0.7 n)`` train, the rest test.
         The first ``int(0.8 n_train)`` of the permuted training rows are `Split.fit`, the last 20 % validate.
         Splits are not stratified, so a training part may lack a rare class.
+
+        Raises
+        ------
+        ValueError
+            If `seed` is no whole number from 0 to 2^32 - 1.
         """
+        check_seed(seed)
         if self.fixed_split is not None:
             return self.fixed_split
         return random_split(len(self.X), seed)
@@ -139,6 +146,13 @@ class Dataset:
     def __repr__(self) -> str:
         n, m = self.X.shape
         return f"Dataset('{self.name}', {self.task}, {n} rows, {m} features, {self.n_outputs} outputs)"
+
+
+def check_seed(seed: object) -> int:
+    """Return a seed that is a whole number from 0 to 2^32 - 1; refuse all else, booleans and texts too."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be a whole number from 0 to 2^32 - 1, not {seed!r}")
+    return int(seed)
 
 
 def random_split(n: int, seed: int) -> Split:

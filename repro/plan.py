@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from datasets.base import check_seed
 from repro.provenance import ROOT
 from repro.run import identity as identity_of
 from repro.store import run_id
@@ -123,12 +126,28 @@ def make_plan(
     Raises
     ------
     PlanError
-        If the experiment, a data set or a model does not exist, or an override does not fit.
+        If the experiment, a data set or a model does not exist, an override does not fit, or nothing is left to run.
     """
     _check_names("experiment", [experiment])
+    try:
+        return _make_plan(experiment, overrides, datasets, models, seeds)
+    except PlanError:
+        raise
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
+        raise PlanError(_one_line([f"experiment={experiment}", *overrides], error)) from error
+
+
+def _one_line(overrides: Iterable[str], error: Exception) -> str:
+    return f"{' '.join(overrides)}: {' '.join(str(error).split())}"
+
+
+def _make_plan(
+    experiment: str, overrides: Sequence[str], datasets: Sequence[str], models: Sequence[str], seeds: int | None
+) -> Plan:
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         base = _compose([f"experiment={experiment}", *_constant(overrides)], with_hydra=True)
+        table = _table(experiment, base)
         own = _sweep_values(base)
         asked = {**own, **_swept(overrides)}
         for role, names in (("dataset", datasets), ("model", models)):
@@ -142,30 +161,43 @@ def make_plan(
                 raise PlanError(f"seeds must be at least 1, not {seeds}")
             asked["seed"] = asked.get("seed", [str(base.seed)])[:seeds]
         cells = _cells(experiment, list(_constant(overrides)), asked, base)
-    table = OmegaConf.to_container(base.table, resolve=True) if "table" in base else {}
-    assert isinstance(table, dict)
+    if not cells:
+        raise PlanError(f"{' '.join([experiment, *overrides])} has no cells; give each swept key at least one value")
     return Plan(
         experiment=experiment,
-        table={str(key): value for key, value in table.items()},
+        table=table,
         cells=tuple(cells),
         narrowed=tuple(_narrowing(own, asked, overrides)),
         runs_dir=str(base.runs_dir),
     )
 
 
+def _table(experiment: str, base: DictConfig) -> dict[str, Any]:
+    """Return the ``table`` node, after checking what a table that is written after hours needs."""
+    table = OmegaConf.to_container(base.table, resolve=True) if base.get("table") else {}
+    assert isinstance(table, dict)
+    published = table.get("published")
+    if table.get("kind") != "grid" and not (published and (ROOT / str(published)).is_file()):
+        raise PlanError(
+            f"{experiment}: table.published must name the file of published values, below {ROOT}; "
+            f"{published or 'nothing'} is no file there"
+        )
+    return {str(key): value for key, value in table.items()}
+
+
 def _compose(overrides: list[str], with_hydra: bool = False) -> DictConfig:
     try:
         return compose("config", overrides=overrides, return_hydra_config=with_hydra)
-    except HydraException as error:
-        raise PlanError(f"{' '.join(overrides)}: {error}") from error
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+        raise PlanError(_one_line(overrides, error)) from error
 
 
 def _parse(overrides: Iterable[str]) -> list[Any]:
     overrides = list(overrides)
     try:
         return list(OverridesParser.create().parse_overrides(overrides))
-    except HydraException as error:
-        raise PlanError(f"{' '.join(overrides)}: {error}") from error
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+        raise PlanError(_one_line(overrides, error)) from error
 
 
 def _constant(overrides: Iterable[str]) -> list[str]:
@@ -213,8 +245,11 @@ def _in_order(names: Sequence[str], own: Sequence[str]) -> list[str]:
 
 def _cells(experiment: str, constant: list[str], asked: dict[str, list[str]], base: DictConfig) -> list[Cell]:
     choices = base.hydra.runtime.choices
-    seeds = [int(value) for value in asked.get("seed", [str(base.seed)])]
-    groups = {role: asked.get(role, [choices[role]]) for role in _ROLES[:3]}
+    seeds = [_seed(value) for value in asked["seed"]] if "seed" in asked else [check_seed(base.seed)]
+    groups = {role: asked.get(role, [choices.get(role)]) for role in _ROLES[:3]}
+    for role, names in groups.items():
+        if None in names:
+            raise PlanError(f"{experiment} needs a {role}: {role}=NAME")
     settings = {key: values for key, values in asked.items() if key not in _ROLES}
     cells: list[Cell] = []
     for dataset, model, protocol, *values in itertools.product(*groups.values(), *settings.values()):
@@ -223,8 +258,16 @@ def _cells(experiment: str, constant: list[str], asked: dict[str, list[str]], ba
         overrides += [f"dataset={dataset}", f"model={model}", f"protocol={protocol}"]
         overrides += [f"{key}={value}" for key, value in chosen.items()]
         config = _compose(overrides)
-        cells += _seeded(config, seeds[: int(config.dataset.seeds)], (dataset, model, protocol), chosen)
+        most = config.dataset.seeds
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise PlanError(f"dataset.seeds of {dataset} must be a whole number >= 1, not {most!r}")
+        cells += _seeded(config, seeds[:most], (dataset, model, protocol), chosen)
     return cells
+
+
+def _seed(text: str) -> int:
+    """Read a swept seed: digits alone, where Python would also take ``1_0`` or `` 1``."""
+    return check_seed(int(text) if text.isdecimal() else text)
 
 
 def _seeded(

@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 import datasets
-from datasets.base import Dataset, Split
+from datasets.base import Dataset, Split, check_seed
 from repro import memory, provenance, store
 from repro.fitting import Fit, Selection, fit_model, select
 from repro.metrics import reported_metric, score_all
@@ -29,13 +29,19 @@ def hyperparameters(cfg: DictConfig) -> dict[str, Any]:
 
 
 def identity(cfg: DictConfig) -> dict[str, Any]:
-    """Return what makes a run this run and no other; `repro.store.run_id` names it."""
+    """Return what makes a run this run and no other; `repro.store.run_id` names it.
+
+    Raises
+    ------
+    ValueError
+        If the seed is no whole number >= 0.
+    """
     return {
         "dataset": cfg.dataset.name,
         "protocol": cfg.protocol.name,
         "model": cfg.model.name,
         "params": hyperparameters(cfg),
-        "seed": cfg.seed,
+        "seed": check_seed(cfg.seed),
     }
 
 
@@ -62,10 +68,11 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     datasets.DatasetError
         If the data cannot be had.
     ValueError
-        If config and data disagree, or a score is not finite.
+        If config and data disagree, the seed is no whole number >= 0, or a score is not finite.
     """
     clock = _Clock()
     cfg = cfg.copy()
+    check_seed(cfg.seed)
     OmegaConf.resolve(cfg)  # a cell does the same whether it comes from the command line or from a resolved plan
     described = provenance.collect(threads=cfg.n_jobs)
     memory.reset_peak()

@@ -42,3 +42,13 @@ def test_data_set_does_not_follow_later_changes_through_its_own_arrays() -> None
         data.X[0, 0] = 1
     with pytest.raises(ValueError, match="read-only"):
         data.y[0] = 1
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("seed", [None, True, 1.0, "1", -1, 2**32])
+def test_a_seed_that_is_no_whole_number_is_refused(seed: object, fixed: bool) -> None:
+    own = random_split(4, 0) if fixed else None
+    data = Dataset("x", np.zeros((4, 1)), np.zeros(4), "multiclass", ("a",), ("t",), "here", {}, own)
+    with pytest.raises(ValueError, match="seed must be a whole number from 0"):
+        data.split(seed)  # type: ignore[arg-type]
+    assert len(data.split(np.int64(2)).test) == 2

@@ -1,8 +1,12 @@
 """Plans of the experiment files: which cells, in which order, and how they are narrowed."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from configs import CONF, compose_config, names
 
+from repro import plan
 from repro.plan import Plan, PlanError, make_plan
 from repro.run import identity
 from repro.store import run_id
@@ -105,11 +109,37 @@ def test_the_leaf_budget_follows_the_swept_depth() -> None:
         ({"seeds": 0}, "at least 1"),
         ({"overrides": ["model.estimator.no_such=1"]}, "no_such"),
         ({"overrides": ["a=[1"]}, "a="),
+        ({"overrides": ["seed=null"]}, "seed must be a whole number"),
+        ({"overrides": ["seed=-1,0"]}, "seed must be a whole number .* not '-1'"),
+        ({"overrides": ["seed=1.5"]}, "not 1.5"),
+        ({"overrides": ["seed=true"]}, "not True"),
+        ({"overrides": ["seed='3'"]}, "not '3'"),
+        ({"overrides": ["dataset.seeds=-1"]}, "dataset.seeds of digits must be a whole number >= 1, not -1"),
+        ({"overrides": ["dataset.seeds=0"]}, "not 0"),
+        ({"overrides": ["dataset.seeds=null"]}, "not None"),
+        ({"overrides": ["seed=range(0)"]}, "no cells"),
+        ({"overrides": ["model=null"]}, "model=null: Config group"),
+        ({"overrides": ["~model"]}, "needs a model: model=NAME"),
+        ({"overrides": ["~model.estimator"]}, "estimator"),
+        ({"overrides": ["model.estimator.reg_lambda=nan"]}, "Out of range float"),
+        ({"overrides": ["model.estimator.max_depth=abc"]}, "max_leaves"),
+        ({"overrides": ["table.published=results/paper/none.csv"]}, r"results/paper/none\.csv is no file"),
+        ({"overrides": ["table.published=null"]}, "nothing is no file"),
     ],
 )
 def test_a_wrong_request_says_what_there_is(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(PlanError, match=message):
-        make_plan("table5", **arguments)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match=message) as error:
+        make_plan("table5", **{"datasets": ["digits"], "models": ["gbdt_mo"], **arguments})  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_a_broken_file_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(CONF, tmp_path / "conf")
+    (tmp_path / "conf/dataset/yeast.yaml").write_text("name: [yeast\n")
+    monkeypatch.setattr(plan, "CONF", tmp_path / "conf")
+    with pytest.raises(PlanError, match=r"yeast\.yaml") as error:
+        make_plan("table5", datasets=["yeast"])
+    assert "\n" not in str(error.value)
 
 
 def test_an_unknown_experiment_says_what_there_is() -> None:

@@ -11,7 +11,7 @@ import pytest
 import datasets
 from datasets.base import Dataset
 from repro import memory, store
-from repro.run import run_cell
+from repro.run import identity, run_cell
 from tests.repro.configs import compose_config
 
 FAST = ("model.estimator.n_estimators=30", "model.estimator.early_stopping_rounds=4", "model.estimator.max_depth=3")
@@ -23,6 +23,14 @@ def run(*overrides: str, models_dir: Path | None = None) -> dict[str, Any]:
 
 def use(monkeypatch: pytest.MonkeyPatch, data: Dataset) -> None:
     monkeypatch.setattr(datasets, "load", lambda name: data)
+
+
+@pytest.mark.parametrize("seed", ["null", "true", "1.0", "'1'", "-1"])
+def test_a_seed_that_is_no_whole_number_is_refused(seed: str) -> None:
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        run(f"seed={seed}")
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        identity(compose_config(f"seed={seed}"))
 
 
 @pytest.mark.parametrize("protocol", ["paper", "holdout"])
