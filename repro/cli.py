@@ -10,7 +10,7 @@ import logging
 import hydra
 from omegaconf import DictConfig
 
-from repro.job import complete
+from repro.job import complete, mistakes_in_one_line
 from repro.provenance import ROOT
 from repro.run import identity, run_cell
 from repro.store import RunStore, run_id
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
+@mistakes_in_one_line()
 def main(config: DictConfig) -> float:
     """Run the cell if it is not recorded, mirror it to MLflow, and return its score.
 

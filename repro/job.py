@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from datasets import DatasetError
 from repro.run import identity
 from repro.store import RunStore, StoreError, run_id
 
 Runner = Callable[..., dict[str, Any]]
 """``runner(config, models_dir=folder)`` gives a run record; `repro.run.run_cell`, or a quick one in tests."""
+
+_MISTAKES = (DatasetError, StoreError, HydraException, OmegaConfBaseException, ValueError, TypeError)
 
 
 def complete(config: DictConfig, store: RunStore, runner: Runner) -> bool:
@@ -45,3 +52,14 @@ def complete(config: DictConfig, store: RunStore, runner: Runner) -> bool:
 def complete_in_process(config: Mapping[str, Any], store_root: str, runner: Runner) -> None:
     """Do `complete` as the whole work of a process; an error leaves through the exit status."""
     complete(OmegaConf.create(dict(config)), RunStore(store_root), runner)
+
+
+@contextmanager
+def mistakes_in_one_line() -> Iterator[None]:
+    """End the program with one line on a wrong request; workers of a parallel multirun hand the line on."""
+    try:
+        yield
+    except _MISTAKES as error:
+        if os.environ.get("HYDRA_FULL_ERROR") == "1":
+            raise
+        raise SystemExit(f"error: {' '.join(str(error).split())} (HYDRA_FULL_ERROR=1 shows where)") from error

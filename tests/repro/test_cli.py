@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from repro.store import RunStore
 
 
@@ -42,4 +44,27 @@ def test_a_failed_cell_is_noted_and_told(project_root: Path, tmp_path: Path) -> 
     assert "the config says that the task of digits is 'regression'" in done.stderr
     (failure,) = (tmp_path / "failures").iterdir()
     assert "the config says" in failure.read_text()
+    assert RunStore(tmp_path).identifiers() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("model.estimator.learning_rate=-1",), "learning_rate"),
+        (("+model.estimator.learningrate=0.2",), "learningrate"),
+        (("model.estimator.max_depth=abc",), "abc"),
+        (("seed=null",), "seed must be a whole number"),
+        (("dataset.name=iris",), "iris"),
+        (("-m", "model.estimator.learning_rate=-1,-2", "hydra/launcher=joblib"), "learning_rate"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    project_root: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = call(project_root, *arguments, f"runs_dir={tmp_path}")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert message in last
     assert RunStore(tmp_path).identifiers() == []
