@@ -27,7 +27,33 @@ from repro import provenance
 SCHEMA = 1
 _TRACEBACK_LINES = 30
 _ROOM_BYTES = 64 * 2**20
-_REQUIRED = ("schema", "run_id", "identity", "scores")
+_NUMBER = (int, float)
+# What readers of a record rely on, by its place, with its types.
+_SHAPE: dict[str, type | tuple[type, ...]] = {
+    "schema": int,
+    "run_id": str,
+    "identity": dict,
+    **{f"identity.{key}": str for key in ("dataset", "protocol", "model")},
+    "identity.params": dict,
+    "identity.seed": int,
+    "config": dict,
+    "scores": dict,
+    "scores.metric": str,
+    "scores.test": _NUMBER,
+    "scores.validation": (*_NUMBER, type(None)),
+    "scores.optimistic": bool,
+    "scores.all": dict,
+    "best_round": (*_NUMBER, list),
+    **dict.fromkeys(("rounds", "n_trees", "n_leaves", "peak_memory_mb"), _NUMBER),
+    "unassigned_fraction": (*_NUMBER, type(None)),
+    "history": dict,
+    "seconds": dict,
+    "seconds.train": _NUMBER,
+    "seconds.total": _NUMBER,
+    "dataset": dict,
+    "provenance": dict,
+    "provenance.started": str,
+}
 
 
 class StoreError(RuntimeError):
@@ -147,13 +173,12 @@ class RunStore:
         """
         path = self.record_path(identifier)
         record = _read_json(path)
-        missing = [key for key in _REQUIRED if key not in record]
-        if missing:
-            raise StoreError(f"{path} is no run record: {', '.join(missing)} missing. Delete it to run the cell again.")
-        if record["schema"] != SCHEMA:
+        if record.get("schema", SCHEMA) != SCHEMA:
             raise StoreError(
                 f"{path} has schema {record['schema']}, this version reads {SCHEMA}. Delete it to run the cell again."
             )
+        if faults := _faults(record):
+            raise StoreError(f"{path} is no run record: {', '.join(faults)}. Delete it to run the cell again.")
         if record["run_id"] != identifier or run_id(record["identity"]) != identifier:
             raise StoreError(
                 f"{path} does not hold the run its name says: its identity has the run id "
@@ -178,9 +203,10 @@ class RunStore:
         StoreError
             If the record is not whole, or cannot be written.
         """
-        missing = [key for key in _REQUIRED if key not in record]
-        if missing or record["run_id"] != run_id(record["identity"]):
-            raise StoreError(f"not a whole run record: missing {missing}, run id {record.get('run_id')!r}")
+        if faults := _faults(record):
+            raise StoreError(f"not a whole run record: {', '.join(faults)}")
+        if record["run_id"] != run_id(record["identity"]):
+            raise StoreError(f"{record['run_id']} is not the run id of the record's identity")
         write_atomically(self.record_path(record["run_id"]), _to_json(record))
         self.forget_failure(record["run_id"])
 
@@ -233,6 +259,21 @@ class RunStore:
                 path.unlink(missing_ok=True)
                 removed.append(path)
         return removed
+
+
+def _faults(record: Mapping[str, Any]) -> list[str]:
+    """Name what readers rely on and would not find; what lies in a faulty part is not named beside it."""
+    faults: dict[str, str] = {}
+    for place, types in _SHAPE.items():
+        parent, _, key = place.rpartition(".")
+        if parent in faults:
+            continue
+        holder = record[parent] if parent else record
+        if key not in holder:
+            faults[place] = f"{place} is missing"
+        elif not isinstance(holder[key], types):
+            faults[place] = f"{place} is {json.dumps(holder[key])[:40]}"
+    return list(faults.values())
 
 
 def _to_json(value: Mapping[str, Any], indent: int | None = None) -> str:

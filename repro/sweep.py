@@ -40,6 +40,9 @@ PRELOAD = ("repro.job", "repro.report", "repro.progress", "sklearn.ensemble")
 _BYTES_A_PROCESS = 2 * 2**30  # the largest data set's cells stay below
 
 
+log = logging.getLogger(__name__)
+
+
 class Busy(RuntimeError):
     """Another sweep is running in this checkout."""
 
@@ -78,17 +81,18 @@ def run_sweep(
     Busy
         If another sweep is running on the same store.
     StoreError
-        If the store cannot be written; what is recorded stays.
+        If the store cannot be written, or a record of the plan cannot be read; what is recorded stays.
     """
     store.prepare()
     with _sole_sweep(store), ThreadPoolExecutor(1, thread_name_prefix="mlflow") as mirroring:
         store.clean_temporary()
+        records = _readable_records(plan, store)
         if mirror is not None:
             mirroring.submit(mirror.try_sync).result()
         missing = [cell for cell in plan.cells if not store.has(cell.run_id)]
         runnable = _with_data(missing, store)
         processes, threads = _divide(len(runnable), processes)
-        forecast = Forecast([*published_records(RESULTS, plan), *store.records()], processes)
+        forecast = Forecast([*published_records(RESULTS, plan), *records], processes)
         mirrored = []
         with Display(len(runnable)) as display, _worker_environment(threads):
             display.say(
@@ -117,6 +121,20 @@ def _sole_sweep(store: RunStore) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _readable_records(plan: Plan, store: RunStore) -> list[dict[str, Any]]:
+    """Read all records: a bad one of this plan must be known before hours of work, another one must not stop it."""
+    needed = {cell.run_id for cell in plan.cells}
+    records = []
+    for identifier in store.identifiers():
+        try:
+            records.append(store.read(identifier))
+        except StoreError as error:
+            if identifier in needed:
+                raise
+            log.warning("%s", error)
+    return records
 
 
 def _with_data(cells: Sequence[Cell], store: RunStore) -> list[Cell]:

@@ -93,6 +93,7 @@ class Mirror:
             Number of runs written now.
         """
         wanted = self._store.identifiers() if identifiers is None else list(identifiers)
+        written = 0
         with self._lock:
             self._make_database()
             client = MlflowClient(tracking_uri=self.uri)
@@ -103,9 +104,14 @@ class Mirror:
             for identifier in missing:
                 for broken in unfinished.get(identifier, []):
                     client.delete_run(broken)
-                record = self._store.read(identifier)
+                try:
+                    record = self._store.read(identifier)
+                except StoreError as error:  # it must not keep the others out
+                    log.warning("not mirrored: %s", error)
+                    continue
                 _write_run(client, self._experiment(client, experiments, record), record, self._store)
-        return len(missing)
+                written += 1
+        return written
 
     def _make_database(self) -> None:
         """Make the default database whole or not at all: one half migrated by a killed process could not be opened."""

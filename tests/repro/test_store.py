@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_work(tmp_path: Path) -> 
         ('{"schema": 1, "run_', "not whole JSON"),
         ("", "not whole JSON"),
         ("[1, 2]", "holds a list"),
-        ('{"schema": 1}', "run_id, identity, scores missing"),
+        ('{"schema": 1}', "run_id is missing, identity is missing, config is missing"),
     ],
 )
 def test_a_half_or_foreign_file_is_named(store: RunStore, record: dict[str, Any], content: str, message: str) -> None:
@@ -88,6 +88,27 @@ def test_a_half_or_foreign_file_is_named(store: RunStore, record: dict[str, Any]
     with pytest.raises(StoreError, match=message) as error:
         store.read(record["run_id"])
     assert str(store.record_path(record["run_id"])) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scores": None}, "scores is null"),
+        ({"scores": {"metric": "accuracy"}}, "scores.test is missing, scores.validation is missing"),
+        ({"seconds": {"train": 1.0, "total": "long"}}, 'seconds.total is "long"'),
+        ({"best_round": None}, "best_round is null"),
+        ({"provenance": []}, r"provenance is \[\]"),
+        ({"history": None}, "history is null"),
+    ],
+)
+def test_an_incomplete_record_is_refused(
+    store: RunStore, record: dict[str, Any], change: dict[str, Any], message: str
+) -> None:
+    store.record_path(record["run_id"]).write_text(json.dumps({**record, **change}))
+    with pytest.raises(StoreError, match=f"is no run record: {message}.*Delete it to run the cell again"):
+        store.read(record["run_id"])
+    with pytest.raises(StoreError, match=f"not a whole run record: {message}"):
+        store.write({**record, **change})
 
 
 def test_a_record_under_another_name_is_refused(store: RunStore, record: dict[str, Any]) -> None:

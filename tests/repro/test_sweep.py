@@ -51,6 +51,18 @@ def test_only_what_is_missing_is_run(plan: Plan, store: RunStore) -> None:
     assert executions(store)[6:] == [f"{lost} once"]
 
 
+def test_a_bad_record_stops_only_a_sweep_that_needs_it(plan: Plan, store: RunStore) -> None:
+    store.prepare()
+    store.record_path("0" * 16).write_text("{}")
+    needed = plan.cells[0].run_id
+    store.record_path(needed).write_text('{"schema": 1, "run_')
+    with pytest.raises(StoreError, match=needed):
+        run_sweep(plan, store, runner=fake_cells.quick)
+    assert not (store.root / "executions.log").exists()
+    store.record_path(needed).unlink()
+    assert run_sweep(plan, store, runner=fake_cells.quick) == []
+
+
 @pytest.mark.parametrize(
     ("runner", "reason"),
     [
