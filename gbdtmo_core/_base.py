@@ -10,13 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from gbdtmo_core import _lib
 from gbdtmo_core._model import Model
 from gbdtmo_core._parameters import check_parameters
-from gbdtmo_core._targets import best_constant
+from gbdtmo_core._targets import best_constant, refuse_non_numbers
 from gbdtmo_core.persistence import read_model, write_model
 
 PARAMETERS_DOC = """
@@ -167,6 +167,7 @@ class BaseGBDTMO(BaseEstimator):
 
     def _check_rows(self, X: Any, name: str = "X") -> NDArray[Any]:
         """Rows as float32 or float64 (n, m), any strides; NaN stays, infinity and all that is no number is refused."""
+        refuse_non_numbers(X, name)
         finite: bool | str = "allow-nan" if self.growth == "complete" else True
         checked = check_array(
             X, dtype=[np.float64, np.float32], ensure_all_finite=finite, input_name=name, estimator=self
@@ -223,10 +224,12 @@ class BaseGBDTMO(BaseEstimator):
             "min_split_gain": self.min_split_gain,
         }
 
-    def _fit_rows(self, frame: Any, *args: Any, **kwargs: Any) -> Self:
+    def _fit_rows(self, frame: Any, eval_set: tuple[Any, Any] | None, *args: Any, **kwargs: Any) -> Self:
         """Notes the columns of ``frame`` (X as passed), trains and keeps the model: all of it or nothing."""
         with _unchanged_on_failure(self):
             validate_data(self, frame, reset=True, skip_check_array=True)
+            if eval_set is not None:
+                validate_data(self, eval_set[0], reset=False, skip_check_array=True)
             self._keep(self._train(*args, **kwargs))
         return self
 
@@ -334,7 +337,13 @@ class BaseGBDTMO(BaseEstimator):
         name, params, model, names = read_model(path)
         if name != cls.__name__:
             raise ValueError(f"{path} holds a {name}, not a {cls.__name__}; use {name}.load_model.")
-        estimator = cls(**params)
+        try:
+            estimator = cls(**params)
+            check_parameters(params, cls._metrics)
+            if (model.loss == "squared_error") != is_regressor(estimator):
+                raise ValueError(f"its loss is {model.loss}")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} does not hold a whole {name}: {error}") from error
         estimator._keep(model)
         estimator.n_features_in_ = len(model.mapper.has_missing)
         if names is not None:

@@ -39,8 +39,8 @@ def _raise_for(status: int) -> None:
         )
     if status == lib.GMO_ERR_NUMERIC:
         raise FloatingPointError(
-            "Gradients became infinite or larger than 2**500 in magnitude. Rescale y (to a standard deviation near 1, "
-            "say), lower learning_rate, or raise reg_lambda."
+            "Gradients, leaf values or scores became infinite or larger than 2**500 in magnitude. Rescale y (to a "
+            "standard deviation near 1, say), lower learning_rate, or raise reg_lambda."
         )
     if status == lib.GMO_ERR_SIZE:
         raise OverflowError(
@@ -63,14 +63,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_mark_forked)
 
 
+# Beyond this, more threads than cores only cost memory, and OpenMP ends the process when it cannot have them.
+_MOST_THREADS = 64
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Threads for scikit-learn's ``n_jobs``: None is 1 (or joblib's context), -1 all that OpenMP would use."""
     if _is_forked:
         return 1
-    wanted = int(joblib.effective_n_jobs(n_jobs))
+    wanted, offered = int(joblib.effective_n_jobs(n_jobs)), int(lib.gmo_threads_max())
     if n_jobs is not None and n_jobs > 0:
-        return wanted
-    return max(1, min(wanted, int(lib.gmo_threads_max())))
+        return min(wanted, max(_MOST_THREADS, offered))
+    return max(1, min(wanted, offered))
 
 
 def _pointer(ctype: str, array: NDArray[Any]) -> Any:

@@ -15,7 +15,12 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:  # an integer beyond the largest float
+        return False
 
 
 def _integer(low: int, high: int | None = None) -> Check:

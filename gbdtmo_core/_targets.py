@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,47 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 
+def refuse_non_numbers(data: Any, name: str) -> None:
+    """Raises for what NumPy would silently turn into numbers: text, dates, masked values, and missing text.
+
+    Raises
+    ------
+    TypeError
+        For text or dates.
+    ValueError
+        For masked entries.
+    """
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise ValueError(f"{name} has masked entries; fill them, or use NaN for missing values of X.")
+    for column, dtype, values in _typed_parts(data):
+        kind = getattr(dtype, "kind", "O")
+        strange = kind in "mMSU" or (kind == "O" and any(isinstance(v, str | bytes) for v in np.ravel(values)))
+        if strange:
+            raise TypeError(
+                f"{name}{column} must hold numbers, got dtype {dtype}; encode text and dates as numbers first."
+            )
+
+
+def _typed_parts(data: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Each part of ``data`` that has a dtype of its own: (which column, dtype, values)."""
+    if hasattr(data, "columns") and hasattr(data, "dtypes"):
+        for position, column in enumerate(data.columns):
+            part = data.iloc[:, position]
+            yield f" column {column!r}", part.dtype, part
+    elif not hasattr(data, "tocsr"):  # sparse matrices are refused elsewhere
+        array = data if hasattr(data, "dtype") else np.asarray(data, dtype=object)
+        yield "", array.dtype, array
+
+
+def _refuse_missing(y: Any, name: str) -> None:
+    if hasattr(y, "isna") and np.any(y.isna()):
+        raise ValueError(f"{name} has missing values; drop those rows.")
+
+
 def check_values(y: Any, name: str = "y") -> NDArray[np.float64]:
     """Regression targets as float64 of shape (n,) or (n, d); NaN, infinity and text are refused."""
+    _refuse_missing(y, name)
+    refuse_non_numbers(y, name)
     values = check_array(y, dtype=np.float64, ensure_2d=False, ensure_min_features=0, input_name=name)
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"{name} must have shape (n,) or (n, n_outputs) with at least one output; got {values.shape}.")
@@ -20,10 +60,13 @@ def check_values(y: Any, name: str = "y") -> NDArray[np.float64]:
 
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """Class labels (n,) of any kind, or a 0/1 indicator matrix (n, q), q >= 2."""
+    _refuse_missing(y, name)
     labels = check_array(y, dtype=None, ensure_2d=False, ensure_min_features=0, input_name=name)
     if labels.ndim == 1 or labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
         check_classification_targets(labels)
+        if labels.dtype.kind in "mM" and np.isnat(labels).any():
+            raise ValueError(f"{name} has missing values (NaT); drop those rows.")
         return np.asarray(labels)
     if labels.ndim != 2 or labels.shape[1] == 0 or not np.isin(labels, (0, 1)).all():
         raise ValueError(
@@ -35,22 +78,39 @@ def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
 
 def collect_classes(labels: NDArray[Any], extra: NDArray[Any] | None, classes: Any) -> NDArray[Any]:
     """Sorted classes of a training part: ``classes`` if given, else those of its own and the validation labels."""
+    if extra is not None:
+        _require_same_kind(labels, extra, "y of eval_set")
     found = np.unique(labels)
+    seen = found if extra is None else np.union1d(found, extra)
     if classes is None:
         if len(found) < 2:
             raise ValueError(
                 f"y has one class only ({found[0]!r}); a classifier needs at least two. If the training part lacks "
                 "classes that exist, pass all of them as fit(..., classes=[...])."
             )
-        return found if extra is None else np.union1d(found, extra)
-    every = np.unique(np.asarray(column_or_1d(classes)))
-    unknown = np.setdiff1d(found if extra is None else np.union1d(found, extra), every)
+        return seen
+    listed = check_labels(classes, "classes")
+    if listed.ndim != 1:
+        raise ValueError(f"classes must be a list of labels; got shape {listed.shape}.")
+    _require_same_kind(labels, listed, "classes")
+    every = np.unique(listed)
+    unknown = np.setdiff1d(seen, every)
     if len(every) < 2 or len(unknown):
         raise ValueError(
             f"classes must list at least two classes and every label of y; got {every.tolist()}, "
             f"missing {unknown.tolist()}."
         )
     return every
+
+
+def _require_same_kind(labels: NDArray[Any], other: NDArray[Any], name: str) -> None:
+    """Text beside numbers would be compared as text, and predicted as text."""
+
+    def is_text(array: NDArray[Any]) -> bool:
+        return array.dtype.kind in "US" or (array.dtype == object and isinstance(array[0], str))
+
+    if is_text(labels) != is_text(other):
+        raise ValueError(f"{name} has labels of dtype {other.dtype}, y of dtype {labels.dtype}: use one kind for both.")
 
 
 def encode_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int32]:

@@ -60,6 +60,7 @@ class GBDTMORegressor(RegressorMixin, BaseGBDTMO):
             validation = validation[0], np.ascontiguousarray(valid_values.reshape(-1, n_outputs))
         return self._fit_rows(
             X,
+            eval_set,
             rows,
             np.ascontiguousarray(values.reshape(-1, n_outputs)),
             validation,
@@ -96,6 +97,7 @@ class GBDTMOClassifier(ClassifierMixin, BaseGBDTMO):
             "history_shape": "",
         }
         + """    classes_ : array of shape (n_classes,), or list of q arrays [0, 1] for label sets
+        Scorers need the list; scikit-learn's cross_val_predict then offers label sets with method="predict" only.
     """
     )
 
@@ -133,18 +135,19 @@ class GBDTMOClassifier(ClassifierMixin, BaseGBDTMO):
                 f"y of eval_set has shape {valid_labels.shape}, y has {labels.shape}: labels must be the same."
             )
         if labels.ndim == 2:
-            return self._fit_indicator(X, rows, labels, validation, valid_labels, classes)
+            return self._fit_indicator(X, eval_set, rows, labels, validation, valid_labels, classes)
         every = collect_classes(labels, valid_labels, classes)
         if validation is not None and valid_labels is not None:
             validation = validation[0], encode_labels(valid_labels, every)
         codes = encode_labels(labels, every)
         return self._fit_rows(
-            X, rows, codes, validation, loss="softmax", n_outputs=len(every), target_ndim=1, classes=every
+            X, eval_set, rows, codes, validation, loss="softmax", n_outputs=len(every), target_ndim=1, classes=every
         )
 
     def _fit_indicator(
         self,
         X: Any,
+        eval_set: tuple[Any, Any] | None,
         rows: NDArray[Any],
         labels: NDArray[Any],
         validation: tuple[Any, Any] | None,
@@ -158,7 +161,9 @@ class GBDTMOClassifier(ClassifierMixin, BaseGBDTMO):
         if validation is not None and valid_labels is not None:
             validation = validation[0], np.ascontiguousarray(valid_labels, np.float64)
         values = np.ascontiguousarray(labels, np.float64)
-        return self._fit_rows(X, rows, values, validation, loss="sigmoid", n_outputs=values.shape[1], target_ndim=2)
+        return self._fit_rows(
+            X, eval_set, rows, values, validation, loss="sigmoid", n_outputs=values.shape[1], target_ndim=2
+        )
 
     def _keep(self, model: Model) -> None:
         super()._keep(model)

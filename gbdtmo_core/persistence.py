@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from dataclasses import fields
+import secrets
+import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gbdtmo_core._lib import FOREST_DTYPES, BinMapper, Forest
 from gbdtmo_core._model import Model
+from gbdtmo_core._model_checks import check_model
 
 FORMAT = "gbdtmo-model"
 VERSION = 1
@@ -72,18 +73,20 @@ def write_model(
 
 
 def _write_whole(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    path = path.resolve()  # through a link, its target is written
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist; make it first.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a regular file; name a file to write the model to.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # NumPy's stubs take its own options for array names
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
+        temporary.replace(path)
     except BaseException:
-        os.unlink(name)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -96,86 +99,57 @@ def read_model(path: str | PathLike[str]) -> tuple[str, dict[str, Any], Model, N
         If the file is no model or damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("it is a single array")
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays["header"].tobytes())
-        if header["format"] != FORMAT or header["version"] != VERSION:
-            raise ValueError(f"it has format {header['format']!r} {header['version']!r}")
+        header, arrays = _read_arrays(path)
         model = _model_of(header, arrays)
         names = header["feature_names"]
+        if names is not None and len(names) != len(model.mapper.has_missing):
+            raise ValueError("its feature names do not fit its features")
         return (
             str(header["estimator"]),
             dict(header["params"]),
             model,
             None if names is None else np.array(names, dtype=object),
         )
-    except OSError:
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise  # the file could not be read: nothing is known of what it holds
     except Exception as error:  # damaged bytes come out of zipfile and NumPy as errors of many kinds
         raise ValueError(
-            f"{os.fspath(path)} is not a whole model file of gbdtmo_core (version {VERSION}): {error}. "
-            "Save the model again with save_model."
+            f"{os.fspath(path)} is not a whole model file of gbdtmo_core (version {VERSION}): "
+            f"{str(error).rstrip('.')}. Save the model again with save_model."
         ) from error
 
 
-def _model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
-    def typed(name: str, dtype: type[np.generic]) -> NDArray[Any]:
-        if arrays[name].dtype != dtype:
-            raise ValueError(f"array {name!r} has dtype {arrays[name].dtype}")
-        return np.ascontiguousarray(arrays[name])
+def _read_arrays(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no archive of arrays")
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(arrays["header"].tobytes())
+    if header["format"] != FORMAT or header["version"] != VERSION:
+        raise ValueError(f"it has format {header['format']!r} {header['version']!r}")
+    return header, arrays
 
-    forest = Forest(
-        n_outputs=len(arrays["base_score"]), **{name: typed(name, dtype) for name, dtype in FOREST_DTYPES.items()}
-    )
-    mapper = BinMapper(**{name: typed(name, dtype) for name, dtype in _MAPPER_DTYPES.items()})
-    _check_structure(forest, mapper)
+
+def _model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
+    def typed(names: dict[str, type[np.generic]]) -> dict[str, Any]:
+        for name, dtype in names.items():
+            if arrays[name].dtype != dtype:
+                raise ValueError(f"array {name!r} has dtype {arrays[name].dtype}")
+        return {name: np.ascontiguousarray(arrays[name]) for name in names}
+
     classes = arrays.get("classes")
     if classes is not None and header["classes_are_objects"]:
         classes = classes.astype(object)
-    plain: dict[str, Any] = {name: header[name] for name in _HEADER_FIELDS}
-    plain |= {name: typed(name, dtype) for name, dtype in _MODEL_DTYPES.items()}
-    model = Model(mapper=mapper, forest=forest, classes=classes, **plain)
-    if model.loss == "softmax" and (classes is None or classes.shape != (forest.n_outputs,)):
-        raise ValueError("its classes do not fit its outputs")
-    if len(model.best_rounds) not in (1, forest.n_outputs) or model.history.ndim != 2:
-        raise ValueError("its rounds do not fit its outputs")
+    model = Model(
+        mapper=BinMapper(**typed(_MAPPER_DTYPES)),
+        forest=Forest(n_outputs=arrays["base_score"].size, **typed(FOREST_DTYPES)),
+        classes=classes,
+        **typed(_MODEL_DTYPES),
+        **{name: header[name] for name in _HEADER_FIELDS},
+    )
+    check_model(model)
     return model
-
-
-def _require(condition: Any, what: str) -> None:
-    if not np.all(condition):
-        raise ValueError(f"its {what} do not fit together")
-
-
-def _check_structure(forest: Forest, mapper: BinMapper) -> None:
-    """What the C core takes for granted: every index in range, and children after their parents, so that walks end."""
-    n_trees, n_nodes, n_features = len(forest.n_leaves), len(forest.feature), len(mapper.has_missing)
-    for field in fields(forest):
-        if field.name.startswith(("n_leaves", "tree_", "n_unassigned")):
-            _require(getattr(forest, field.name).shape == (n_trees,), field.name)
-        elif field.name in ("left", "right", "bin", "missing_left"):
-            _require(getattr(forest, field.name).shape == (n_nodes,), field.name)
-    width = np.where(forest.tree_output < 0, forest.n_outputs, 1)
-    for start, sizes in ((forest.node_start, None), (forest.value_start, forest.n_leaves * width.astype(np.int64))):
-        _require(start.shape == (n_trees + 1,) and start[0] == 0, "offsets")
-        _require(np.diff(start) >= 0 if sizes is None else np.diff(start) == sizes, "offsets")
-    _require(forest.node_start[-1] == n_nodes and forest.value_start[-1] == len(forest.leaf_values), "offsets")
-    _require((forest.tree_output >= -1) & (forest.tree_output < forest.n_outputs), "outputs")
-    _require((forest.feature >= 0) & (forest.feature < n_features), "features")
-    _require(np.diff(forest.tree_round) >= 0, "rounds")
-    tree = np.repeat(np.arange(n_trees), np.diff(forest.node_start))
-    own = np.arange(n_nodes) - forest.node_start[tree]
-    size = np.diff(forest.node_start)[tree]
-    for child in (forest.left.astype(np.int64), forest.right.astype(np.int64)):
-        is_leaf = (child < 0) & (-1 - child < forest.n_leaves[tree])
-        none = child == np.iinfo(np.int32).min
-        _require(is_leaf | none | ((child > own) & (child < size)), "children")
-    edges = np.diff(mapper.edge_start)
-    _require(mapper.edge_start.shape == (n_features + 1,) and mapper.edge_start[0] == 0, "bin edges")
-    _require((edges >= 0) & (edges <= 254), "bin edges")
-    _require(mapper.edge_start[-1] == len(mapper.edges), "bin edges")
 
 
 def load_model(path: str | PathLike[str]) -> Any:

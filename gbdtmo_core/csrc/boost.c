@@ -185,7 +185,8 @@ static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
     if (!scratch)
         return GMO_ERR_MEMORY;
     int64_t assigned = 0;
-#pragma omp parallel for schedule(dynamic, 1) reduction(+ : assigned)                                                  \
+    bool finite = true;
+#pragma omp parallel for schedule(dynamic, 1) reduction(+ : assigned) reduction(&& : finite)                           \
     num_threads(n_threads) if (n_threads > 1 && b->train.n_rows * width > 8192)
     for (int64_t l = 0; l < g->n_leaves; l++) {
         const gmo_leaf_rows *leaf = &g->leaves[l];
@@ -193,13 +194,16 @@ static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
         leaf_scratch own = leaf_scratch_of(&g->fixed, scratch + gmo_thread_number() * scratch_bytes);
         leaf_value(b, leaf, first, value, own);
         for (int64_t i = 0; i < leaf->count; i++)
-            for (int32_t j = 0; j < width; j++)
-                b->scores[g->rows[leaf->begin + i] * (int64_t)d + first + j] += value[j];
+            for (int32_t j = 0; j < width; j++) {
+                double *score = &b->scores[g->rows[leaf->begin + i] * (int64_t)d + first + j];
+                *score += value[j];
+                finite = finite && isfinite(*score);
+            }
         assigned += leaf->count;
     }
     free(scratch);
     b->trees.n_unassigned[b->trees.n_trees - 1] = b->train.n_rows - assigned;
-    return GMO_OK;
+    return finite ? GMO_OK : GMO_ERR_NUMERIC;
 }
 
 /* One tree for outputs first .. first + fixed.d (output: the one it serves, -1: all). */

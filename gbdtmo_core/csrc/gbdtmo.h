@@ -21,7 +21,7 @@ typedef enum {
     GMO_OK = 0,
     GMO_ERR_MEMORY = 1,  /* an allocation failed */
     GMO_ERR_SIZE = 2,    /* a product of sizes, a row number or a node number does not fit its type */
-    GMO_ERR_NUMERIC = 3, /* gradients became infinite or NaN */
+    GMO_ERR_NUMERIC = 3, /* gradients, leaf values or scores became infinite or NaN */
     GMO_ERR_ARGUMENT = 4 /* a parameter is outside its range */
 } gmo_status;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -222,6 +223,79 @@ def test_inconsistent_arrays_are_refused(name: str, how: str, tmp_path: Path) ->
     _write(tmp_path / "odd", **arrays)
     with pytest.raises(ValueError, match="odd is not a whole model file"):
         load_model(tmp_path / "odd")
+
+
+def _moved_leaves(counts: Any) -> Any:
+    """A negative number of leaves, made good by the next tree."""
+    counts = counts.copy()
+    counts[:2] += np.array([-1000, 1000], counts.dtype)
+    return counts
+
+
+HOSTILE: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "base_score_without_columns": {"base_score": lambda a: np.empty((len(a), 0))},
+    "base_score_of_two_columns": {"base_score": lambda a: np.zeros((len(a), 2))},
+    "base_score_nan": {"base_score": lambda a: a * np.nan},
+    "feature_without_columns": {"feature": lambda a: np.empty((len(a), 0), a.dtype)},
+    "leaf_values_without_columns": {"leaf_values": lambda a: np.empty((len(a), 0))},
+    "leaf_values_infinite": {"leaf_values": lambda a: a * np.inf},
+    "edges_without_columns": {"edges": lambda a: np.empty((len(a), 0))},
+    "edges_descending": {"edges": lambda a: a[::-1]},
+    "has_missing_of_two_dimensions": {"has_missing": lambda a: np.zeros((len(a), 7), a.dtype)},
+    "negative_leaves": {
+        "n_leaves": _moved_leaves,
+        "value_start": lambda a: a + np.where(np.arange(len(a)) == 1, -1000 * 3, 0),
+    },
+    "endless_rounds": {"best_rounds": lambda a: np.full_like(a, 2**62)},
+    "rounds_of_two_dimensions": {"best_rounds": lambda a: a[np.newaxis]},
+    "negative_rounds": {"tree_round": lambda a: a - 1},
+    "history_without_columns": {"history": lambda a: np.empty((len(a) + 3, 0))},
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_arrays_made_to_lead_astray_are_refused(case: str, tmp_path: Path) -> None:
+    with np.load(_saved(tmp_path)) as archive:
+        arrays = dict(archive)
+    for name, change in HOSTILE[case].items():
+        arrays[name] = change(arrays[name])
+    _write(tmp_path / "odd", **arrays)
+    with pytest.raises(ValueError, match="odd is not a whole model file"):
+        load_model(tmp_path / "odd")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"loss": "weird"},
+        {"loss": "squared_error"},
+        {"metric": ["x"]},
+        {"target_ndim": 7},
+        {"n_train": 0},
+        {"n_train": "a"},
+        {"n_rounds": 0},
+        {"feature_names": ["one"]},
+        {"params": {"foo": 1}},
+        {"params": {"n_jobs": "x"}},
+        {"estimator": "GBDTMORegressor"},
+    ],
+    ids=str,
+)
+def test_an_odd_header_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    with np.load(_saved(tmp_path)) as archive:
+        arrays = dict(archive)
+    header = json.loads(arrays["header"].tobytes())
+    if "params" in change:
+        change = {"params": {**header["params"], **change["params"]}}
+    arrays["header"] = np.frombuffer(json.dumps({**header, **change}).encode(), np.uint8)
+    _write(tmp_path / "odd", **arrays)
+    with pytest.raises(ValueError, match="odd"):
+        load_model(tmp_path / "odd")
+
+
+def test_a_model_is_not_written_over_something_that_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="regular file"):
+        MODELS["regression"]().save_model(tmp_path)
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
@@ -63,6 +64,31 @@ BAD_DATA: dict[str, tuple[type, Any, Any, str]] = {
     "text_in_x": (GBDTMORegressor, np.array([["a", "b"]] * 40, dtype=object), Y, "could not convert|numeric|number"),
     "strings_in_x": (GBDTMORegressor, np.array([["a", "b"]] * 40), Y, "could not convert|numeric|number|string"),
     "text_in_y": (GBDTMORegressor, X, np.array(["a"] * 40, dtype=object), "could not convert|numeric|number|string"),
+    "numbers_as_text_in_x": (GBDTMORegressor, X.astype(str), Y, "must hold numbers"),
+    "numbers_as_text_in_y": (GBDTMORegressor, X, Y.astype(str), "must hold numbers"),
+    "dates_in_x": (GBDTMORegressor, X.astype("datetime64[s]"), Y, "must hold numbers"),
+    "dates_in_y": (GBDTMORegressor, X, Y.astype("timedelta64[s]"), "must hold numbers"),
+    "dates_in_a_frame": (
+        GBDTMORegressor,
+        pd.DataFrame({"a": X[:, 0], "day": pd.date_range("2020-01-01", periods=40)}),
+        Y,
+        "column 'day' must hold numbers",
+    ),
+    "text_in_a_frame": (
+        GBDTMORegressor,
+        pd.DataFrame({"a": X[:, 0], "b": ["1"] * 40}),
+        Y,
+        "column 'b' must hold numbers",
+    ),
+    "masked_x": (GBDTMORegressor, np.ma.masked_greater(X, 0), Y, "masked"),
+    "masked_y": (GBDTMORegressor, X, np.ma.masked_greater(Y, 0), "masked"),
+    "missing_text_labels": (GBDTMOClassifier, X, pd.Series(["a", None] * 20, dtype="string"), "missing"),
+    "missing_date_labels": (
+        GBDTMOClassifier,
+        X,
+        np.array(["2020-01-01", "NaT"] * 20, dtype="datetime64[D]"),
+        "missing",
+    ),
     "complex_x": (GBDTMORegressor, X + 1j, Y, "complex"),
     "sparse_x": (GBDTMORegressor, scipy.sparse.csr_matrix(X), Y, "sparse"),
     "sparse_x_classifier": (GBDTMOClassifier, scipy.sparse.csr_matrix(X), LABELS, "sparse"),
@@ -92,7 +118,7 @@ BAD_PARAMETERS: list[tuple[str, Any]] = [
     *[("max_leaves", v) for v in (0, -3, 2.5, "all", True)],
     *[("max_bins", v) for v in (1, 0, 256, 300, 16.0, None, True)],
     *[("min_samples_leaf", v) for v in (0, -1, 0.1, None, True)],
-    *[("reg_lambda", v) for v in (-1, -1e-9, np.nan, np.inf, None)],
+    *[("reg_lambda", v) for v in (-1, -1e-9, np.nan, np.inf, 10**400, None)],
     *[("reg_alpha", v) for v in (-1, np.nan, np.inf, None)],
     *[("min_split_gain", v) for v in (-1, np.nan, None)],
     *[("top_k", v) for v in (0, -1, 1.5, True)],
@@ -182,6 +208,39 @@ def test_early_stopping_without_validation_rows_is_refused() -> None:
 def test_labels_outside_the_given_classes_are_refused() -> None:
     with _refused("classes|label"):
         GBDTMOClassifier().fit(X, LABELS, classes=[0, 1])
+
+
+@pytest.mark.parametrize("classes", [[0.0, 1.0, 2.0, np.nan], ["0", "1", "2"], [[0, 1, 2, 3]], [0]], ids=str)
+def test_odd_lists_of_classes_are_refused(classes: Any) -> None:
+    with _refused("classes"):
+        GBDTMOClassifier().fit(X, LABELS, classes=classes)
+
+
+def test_validation_labels_of_another_kind_are_refused() -> None:
+    with _refused("y of eval_set has labels of dtype"):
+        GBDTMOClassifier().fit(X, LABELS, eval_set=(X, LABELS.astype(str)))
+
+
+def test_validation_columns_in_another_order_are_refused() -> None:
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+    model = GBDTMORegressor()
+    with _refused("feature names"):
+        model.fit(frame, Y, eval_set=(frame[frame.columns[::-1]], Y))
+    assert _fitted_attributes(model) == []
+
+
+@pytest.mark.parametrize("n_estimators", [1, 2])
+@pytest.mark.parametrize("learning_rate", [1e300, 1.7e308])
+def test_overflow_is_an_error_in_every_round(n_estimators: int, learning_rate: float) -> None:
+    model = GBDTMORegressor(n_estimators=n_estimators, learning_rate=learning_rate, min_samples_leaf=2)
+    with pytest.raises(FloatingPointError, match="learning_rate"):
+        model.fit(X, Y * 1e10)
+
+
+@pytest.mark.parametrize("n_jobs", [100_000, 2**31, 10**30])
+def test_no_number_of_jobs_ends_the_process(n_jobs: int) -> None:
+    expected = GBDTMORegressor(n_estimators=2).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(GBDTMORegressor(n_estimators=2, n_jobs=n_jobs).fit(X, Y).predict(X), expected)
 
 
 def test_classes_with_an_indicator_are_refused_or_fit_its_columns() -> None:
