@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -150,7 +149,7 @@ class Dataset:
 
 def check_seed(seed: object) -> int:
     """Return a seed that is a whole number from 0 to 2^32 - 1; refuse all else, booleans and texts too."""
-    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
         raise ValueError(f"seed must be a whole number from 0 to 2^32 - 1, not {seed!r}")
     return int(seed)
 

@@ -21,31 +21,31 @@ log = logging.getLogger(__name__)
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
-@mistakes_in_one_line()
 def main(config: DictConfig) -> float:
     """Run the cell if it is not recorded, mirror it to MLflow, and return its score.
 
     That is the score on validation rows where the protocol has some, since a Hydra sweeper may choose by it.
     """
-    die_with_parent()  # a worker of a parallel multirun must not outlive the sweep
-    store = RunStore(ROOT / config.runs_dir)
-    store.prepare()
-    ran = complete(config, store, run_cell)
-    identifier = run_id(identity(config))
-    Mirror(store).try_sync([identifier])
-    record = store.read(identifier)
-    scores = record["scores"]
-    log.info(
-        "%s %s: %s %.5f%s at round %s, record %s",
-        "ran" if ran else "already recorded",
-        " ".join(str(record["identity"][key]) for key in ("dataset", "model", "protocol", "seed")),
-        scores["metric"],
-        scores["test"],
-        " (optimistic: early stopping saw the test rows)" if scores["optimistic"] else "",
-        record["best_round"],
-        store.record_path(identifier),
-    )
-    return float(scores["test"] if scores["validation"] is None else scores["validation"])
+    with mistakes_in_one_line():
+        die_with_parent()  # a worker of a parallel multirun must not outlive the sweep
+        store = RunStore(ROOT / config.runs_dir)
+        store.prepare()
+        ran = complete(config, store, run_cell)
+        identifier = run_id(identity(config))
+        Mirror(store).try_sync([identifier])
+        record = store.read(identifier)
+        scores = record["scores"]
+        log.info(
+            "%s %s: %s %.5f%s at round %s, record %s",
+            "ran" if ran else "already recorded",
+            " ".join(str(record["identity"][key]) for key in ("dataset", "model", "protocol", "seed")),
+            scores["metric"],
+            scores["test"],
+            " (optimistic: early stopping saw the test rows)" if scores["optimistic"] else "",
+            record["best_round"],
+            store.record_path(identifier),
+        )
+        return float(scores["test"] if scores["validation"] is None else scores["validation"])
 
 
 if __name__ == "__main__":
