@@ -21,6 +21,7 @@ from repro.run import identity as identity_of
 from repro.store import run_id
 
 CONF = ROOT / "conf"
+RUNS_DIR = "results/runs"
 _ROLES = ("dataset", "model", "protocol", "seed")
 _NEUTRAL = ("n_jobs", "runs_dir")  # overrides that leave every run what it is
 
@@ -91,7 +92,7 @@ class Plan:
     table: dict[str, Any]
     cells: tuple[Cell, ...]
     narrowed: tuple[str, ...] = ()
-    runs_dir: str = "results/runs"
+    runs_dir: str = RUNS_DIR
 
     @property
     def name(self) -> str:

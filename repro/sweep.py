@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 import datasets
 from repro import workers
 from repro.job import Runner, complete_in_process
-from repro.plan import Cell, Plan, PlanError, make_plan
+from repro.plan import RUNS_DIR, Cell, Plan, PlanError, make_plan
 from repro.progress import Display, Forecast
 from repro.provenance import ROOT, usable_cpus
 from repro.report import RESULTS, published_records, write_tables
@@ -207,7 +207,7 @@ def _run(
 def _outcome(cell: Cell, exit_code: int, log: Path, store: RunStore, forecast: Forecast) -> str:
     """Say how a cell went, after noting a death that it could not note itself."""
     if not store.has(cell.run_id):
-        if exit_code != 1 or store.failure(cell.run_id) is None:
+        if exit_code not in (1, workers.SERVER_LOST) or store.failure(cell.run_id) is None:
             store.write_failure(cell.identity, workers.describe_death(exit_code, log))
         store.check_room()
         return f"FAILED {cell.label}: {store.failure(cell.run_id)}"
@@ -268,9 +268,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         store = RunStore(ROOT / plan.runs_dir)
         return _sweep_and_report(plan, store, options)
-    except (PlanError, Busy, StoreError) as error:
+    except (PlanError, Busy, StoreError, workers.WorkersError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return _interrupted()
+
+
+def _interrupted() -> int:
+    print("interrupted; the same command goes on from here", file=sys.stderr)
+    return 130
 
 
 def _sweep_and_report(plan: Plan, store: RunStore, options: Any) -> int:
@@ -280,9 +287,8 @@ def _sweep_and_report(plan: Plan, store: RunStore, options: Any) -> int:
     try:
         missing = run_sweep(plan, store, processes=options.processes, mirror=Mirror(store))
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from here", file=sys.stderr)
         _write(plan, store)
-        return 130
+        return _interrupted()
     _write(plan, store)
     # A set that cannot be had is a gap in the whole table, but an error to somebody who asked for it by name.
     failed = [
@@ -298,6 +304,23 @@ def _sweep_and_report(plan: Plan, store: RunStore, options: Any) -> int:
 def _write(plan: Plan, store: RunStore) -> None:
     for path in write_tables(plan, store, store.tables_dir):
         print(f"wrote {path}", file=sys.stderr)
+    if plan.narrowed:
+        print(
+            f"That is the part asked for; records of other cells are kept, and `{_table_command(plan)}` writes the "
+            "whole table.",
+            file=sys.stderr,
+        )
+
+
+def _table_command(plan: Plan) -> str:
+    """Return the command that writes the whole table of the experiment, called in the project's folder."""
+    words = [".venv/bin/python -m repro.report table", plan.experiment]
+    if plan.table.get("kind") == "grid":
+        for role in ("dataset", "model"):
+            words.append(f"{role}={','.join(dict.fromkeys(getattr(cell, role) for cell in plan.cells))}")
+    if plan.runs_dir != RUNS_DIR:
+        words.append(f"runs_dir={plan.runs_dir}")
+    return " ".join(words)
 
 
 if __name__ == "__main__":

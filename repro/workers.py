@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,13 @@ import psutil
 _WATCH_SECONDS = 0.5
 _TAIL_BYTES = 2000
 _WATCHER = "watch-parent"
+_STARTS = 3
+SERVER_LOST = 255
+"""Exit code that stands for an unknown one: the server that starts the processes was killed."""
+
+
+class WorkersError(RuntimeError):
+    """No worker process can be started."""
 
 
 def run_each(
@@ -52,6 +60,11 @@ def run_each(
     index, exit_code : int
         As the calls end. A negative exit code is the signal that killed the process.
 
+    Raises
+    ------
+    WorkersError
+        If a process cannot be started.
+
     Notes
     -----
     When the generator is closed, or the calling process dies in whatever way, the processes are killed.
@@ -64,19 +77,39 @@ def run_each(
         while waiting or running:
             while waiting and len(running) < processes:
                 index = waiting.popleft()
-                process = context.Process(target=_supervised, args=(logs[index], target, arguments[index]))
-                process.start()
+                process = _start(context, (logs[index], target, arguments[index]))
                 running[process.sentinel] = (index, process)
             for sentinel in wait(list(running)):
                 assert isinstance(sentinel, int)
-                index, process = running.pop(sentinel)
+                index, process = running[sentinel]
                 process.join()
+                if process.exitcode == SERVER_LOST:  # then it may still be at work, and write its record
+                    _wait_until_gone(process.pid)
+                del running[sentinel]
                 yield index, process.exitcode
                 process.close()
     finally:
         for _, process in running.values():
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)  # `Process.kill` spares one whose server was lost
             process.join()
+
+
+def _start(context: Any, arguments: tuple[Any, ...]) -> Any:
+    """Start a process; a server that is killed is started anew by the next try."""
+    for _ in range(_STARTS):
+        process = context.Process(target=_supervised, args=arguments)
+        try:
+            process.start()
+        except (EOFError, OSError) as error:
+            cause = error
+            time.sleep(_WATCH_SECONDS)  # a server just killed still counts as running
+        else:
+            return process
+    raise WorkersError(
+        f"no worker process can be started ({type(cause).__name__}: {cause}): the server that starts them is killed "
+        f"each time (out of memory?). What is recorded stays; the same command goes on from there."
+    ) from cause
 
 
 def _supervised(log: Path, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -99,14 +132,16 @@ def die_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
-    try:
-        process = psutil.Process(parent)
+    _wait_until_gone(parent)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _wait_until_gone(number: int) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(number)
         # `is_running` is true for a dead process whose own parent has not asked for its status yet.
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_WATCH_SECONDS)
-    except psutil.NoSuchProcess:
-        pass
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def describe_death(exit_code: int, log: Path) -> str:

@@ -89,6 +89,16 @@ def dying(config: DictConfig, *, models_dir: Path) -> dict[str, Any]:
     return quick(config, models_dir=models_dir)
 
 
+def orphaned(config: DictConfig, *, models_dir: Path) -> dict[str, Any]:
+    """For seed 1, kill the server that started the process, work on, and fail in one protocol."""
+    if config.seed == 1:
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(2)
+        if config.protocol.name == "paper":
+            raise ValueError("fails as an orphan")
+    return quick(config, models_dir=models_dir)
+
+
 def not_finite(config: DictConfig, *, models_dir: Path) -> dict[str, Any]:
     """Give a record that is no JSON."""
     return record_of(config, peak_memory_mb=float("nan"))

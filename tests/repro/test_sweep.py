@@ -1,8 +1,12 @@
 """Sweeps of quick stand-in cells: what is run, what is not, and what a failure leaves."""
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import fake_cells
@@ -14,6 +18,8 @@ from repro import sweep, workers
 from repro.plan import Plan, make_plan
 from repro.store import RunStore, StoreError
 from repro.sweep import Busy, run_sweep
+
+NARROW = ("--datasets", "digits", "--models", "gbdt_mo", "--seeds", "1")
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +89,62 @@ def test_a_failed_cell_stops_no_other_and_is_tried_again(
     assert run_sweep(plan, store, runner=fake_cells.quick) == []
     assert list(store.failures_dir.iterdir()) == []
     assert sorted(executions(store)) == sorted(f"{cell.run_id} once" for cell in plan.cells)
+
+
+def test_cells_that_lose_their_server_are_waited_for(plan: Plan, store: RunStore) -> None:
+    (missing,) = run_sweep(plan, store, runner=fake_cells.orphaned, processes=1)
+    assert (missing.seed, missing.protocol) == (1, "paper")
+    assert store.failure(missing.run_id) == "ValueError: fails as an orphan"
+    assert len(store.identifiers()) == 5
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_server_killed_while_it_loads_is_started_again(tmp_path: Path, project_root: Path, always: bool) -> None:
+    kill = "import os, pathlib\nmark = pathlib.Path(__file__).with_suffix('.mark')\n"
+    kill += f"if {always} or not mark.exists():\n    mark.touch()\n    os.kill(os.getpid(), 9)\n"
+    (tmp_path / "killed.py").write_text(kill)
+    script = (
+        "from pathlib import Path; from repro.workers import run_each;"
+        "print(list(run_each(print, [('ran',)], processes=1, logs=[Path('log')], preload=['killed'])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(project_root), str(tmp_path)])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if always:
+        assert "WorkersError: no worker process can be started" in done.stderr
+    else:
+        assert done.stdout == "[(0, 0)]\n", done.stderr
+        assert (tmp_path / "log").read_text() == "ran\n"
+
+
+def test_workers_that_cannot_be_started_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> int:
+        raise workers.WorkersError("no worker")
+
+    monkeypatch.setattr(sweep, "_sweep_and_report", refuse)
+    assert sweep.main(["experiment=table5", *NARROW]) == 2
+    assert "error: no worker" in capsys.readouterr().err
+
+
+def test_terminated_while_it_loads_mlflow_it_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminating:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "repro.tracking":
+                signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.delitem(sys.modules, "repro.tracking", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Terminating(), *sys.meta_path])
+    assert sweep.main(["experiment=table5", *NARROW, f"runs_dir={tmp_path}"]) == 130
+    assert "interrupted; the same command goes on from here" in capsys.readouterr().err
 
 
 def test_a_record_that_is_no_json_is_a_failure(plan: Plan, store: RunStore) -> None:
@@ -171,10 +233,12 @@ def test_the_command_runs_real_cells_and_writes_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    whole_table = f"`.venv/bin/python -m repro.report table table5 runs_dir={tmp_path / 'runs'}` writes the whole table"
     runs = tmp_path / "runs"
     overrides = [f"runs_dir={runs}", "dataset.max_rounds=3"]
-    arguments = ["experiment=table5", "--datasets", "digits", "--models", "gbdt_mo", "--seeds", "1", *overrides]
+    arguments = ["experiment=table5", *NARROW, *overrides]
     assert sweep.main(arguments) == 0
+    assert whole_table in capsys.readouterr().err
     records = list(RunStore(runs).records())
     assert {record["identity"]["protocol"] for record in records} == {"paper", "holdout"}
     assert all(record["rounds"] <= 3 for record in records)
