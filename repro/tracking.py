@@ -10,9 +10,11 @@ import argparse
 import logging
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ RUN_ID_TAG = "gbdtmo.run_id"
 _BATCH = 1000  # the most metrics MLflow takes in one call
 _PAGE = 1000
 _PARAM_LENGTH = 500
+_NAMED = ("learning_rate", "max_depth")  # what the grid sweeps, shown in a run's name
 
 
 class Mirror:
@@ -62,16 +65,18 @@ class Mirror:
         # One writer at a time: parallel ones would break a SQLite schema that is being made, and a run that another
         # process is writing would look like one left by a kill.
         self._lock = FileLock(str(store.root / "mlflow.lock"))
-        self._down = False
+        self.is_down = False
+        self.n_present = 0
+        """How many runs the last `sync` found mirrored already."""
 
     def try_sync(self, identifiers: Iterable[str] | None = None) -> int:
         """Do `sync`, but answer failure with a warning and try no more in this process."""
-        if self._down:
+        if self.is_down:
             return 0
         try:
             return self.sync(identifiers)
         except (MlflowException, SQLAlchemyError, OSError) as error:
-            self._down = True
+            self.is_down = True
             log.warning(
                 "MLflow at %s cannot be written (%s). The run records are safe; the next call mirrors them.",
                 self.uri,
@@ -95,12 +100,14 @@ class Mirror:
         wanted = self._store.identifiers() if identifiers is None else list(identifiers)
         written = 0
         with self._lock:
+            self._check_database()
             self._make_database()
             client = MlflowClient(tracking_uri=self.uri)
             experiments = _experiments(client)
             only = wanted[0] if len(wanted) == 1 else None
             finished, unfinished = _mirrored(client, list(experiments.values()), only)
             missing = [identifier for identifier in wanted if identifier not in finished]
+            self.n_present = len(wanted) - len(missing)
             for identifier in missing:
                 for broken in unfinished.get(identifier, []):
                     client.delete_run(broken)
@@ -112,6 +119,17 @@ class Mirror:
                 _write_run(client, self._experiment(client, experiments, record), record, self._store)
                 written += 1
         return written
+
+    def _check_database(self) -> None:
+        """Refuse a file that SQLite cannot read: MLflow would try again for minutes."""
+        path = Path(self.uri.removeprefix("sqlite:///"))
+        if not (self.uri.startswith("sqlite:///") and path.exists()):
+            return
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                connection.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.Error as error:
+            raise OSError(f"{path} is no SQLite database: {error}; move it away and a new one is made") from error
 
     def _make_database(self) -> None:
         """Make the default database whole or not at all: one half migrated by a killed process could not be opened."""
@@ -166,8 +184,10 @@ def _runs(client: MlflowClient, experiments: list[str], query: str) -> Iterator[
 def _write_run(client: MlflowClient, experiment: str, record: Mapping[str, Any], store: RunStore) -> None:
     identity = record["identity"]
     started = int(datetime.fromisoformat(record["provenance"]["started"]).timestamp() * 1000)
-    name = f"{identity['model']} {identity['protocol']} seed {identity['seed']}"
+    settings = "".join(f" {key}={identity['params'][key]}" for key in _NAMED if key in identity["params"])
+    name = f"{identity['model']} {identity['protocol']} seed {identity['seed']}{settings}"
     tags = {RUN_ID_TAG: record["run_id"], "commit": str(record["provenance"].get("commit"))}
+    tags |= {f"sha256.{file}": digest for file, digest in (record["dataset"].get("sha256") or {}).items()}
     run = client.create_run(experiment, start_time=started, run_name=name, tags=tags)
     run_id = run.info.run_id
     client.log_batch(run_id, params=_params(record), tags=[RunTag("gbdtmo.metric", record["scores"]["metric"])])
@@ -238,10 +258,13 @@ def main(arguments: list[str] | None = None) -> int:
     mirror = Mirror(store)
     try:
         store.prepare()
-        print(f"{mirror.try_sync()} runs mirrored to {mirror.uri}", flush=True)
+        written = mirror.try_sync()
     except StoreError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    if mirror.is_down:
+        return 1
+    print(f"{written} runs mirrored to {mirror.uri}, {mirror.n_present} were there already", flush=True)
     if options.command == "ui":
         if mirror.uri.startswith(("http://", "https://")):
             print(f"MLFLOW_TRACKING_URI is a server: open {mirror.uri}")

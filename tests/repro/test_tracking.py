@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from fake_cells import record_of
 from mlflow.entities import RunTag
 from mlflow.tracking import MlflowClient
 
+from repro import tracking
 from repro.store import RunStore
 from repro.tracking import RUN_ID_TAG, Mirror
 
@@ -63,12 +65,17 @@ def mirrored(store: RunStore) -> list[Any]:
 def test_a_run_is_mirrored_with_params_scores_curve_and_artefacts(store: RunStore, tmp_path: Path) -> None:
     curve = [1 - 0.9 * 0.999**i for i in range(2500)]  # more than one batch
     (store.models_dir / "m.bin").write_bytes(b"model")
-    one = record(3, history={"accuracy": curve}, artifacts={"model": "models/m.bin"}, best_round=[4, 8])
+    data = {**record(3)["dataset"], "sha256": {"digits.csv.gz": "0a1b"}}
+    one = record(3, history={"accuracy": curve}, artifacts={"model": "models/m.bin"}, best_round=[4, 8], dataset=data)
     store.write(one)
     assert Mirror(store).sync() == 1
     (run,) = mirrored(store)
     assert run.info.status == "FINISHED"
     assert run.data.tags[RUN_ID_TAG] == one["run_id"]
+    assert run.data.tags["sha256.digits.csv.gz"] == "0a1b"
+    own = one["identity"]["params"]
+    settings = f"learning_rate={own['learning_rate']} max_depth={own['max_depth']}"
+    assert run.info.run_name == f"gbdt_mo holdout seed 3 {settings}"
     assert run.data.params["dataset"] == "digits"
     assert run.data.params["seed"] == "3"
     assert run.data.params["max_depth"] == str(one["identity"]["params"]["max_depth"])
@@ -128,6 +135,39 @@ def test_a_server_that_is_down_costs_a_warning_and_no_record(
     assert store.has(record(0)["run_id"])
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert Mirror(store).try_sync() == 1
+
+
+@pytest.mark.parametrize("content", [None, b"no database at all" * 100], ids=["folder", "garbage"])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_database_that_cannot_be_opened_is_told_before_mlflow_tries(
+    tmp_path: Path,
+    content: bytes | None,
+    named: bool,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = RunStore(tmp_path)
+    store.write(record(0))
+    database = tmp_path / "mlflow.db"
+    if content is None:
+        database.mkdir()
+    else:
+        database.write_bytes(content)
+    monkeypatch.setattr(tracking, "MlflowClient", None)  # it would try for minutes
+    mirror = Mirror(store, f"sqlite:///{database}" if named else None)
+    assert mirror.try_sync() == 0
+    assert mirror.is_down
+    assert "mlflow.db is no SQLite database" in caplog.text
+    assert tracking.main(["sync", "--runs-dir", str(tmp_path)]) == 1
+
+
+def test_what_was_there_already_is_told(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write(record(0))
+    Mirror(store).sync()
+    store.write(record(1))
+    store.record_path("0" * 16).write_text("{}")  # no record: it is left out
+    assert tracking.main(["sync", "--runs-dir", str(store.root)]) == 0
+    assert re.search(r"^1 runs mirrored to sqlite:.*, 1 were there already$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_processes_that_mirror_at_once_do_not_break_a_new_database(tmp_path: Path) -> None:
