@@ -110,16 +110,23 @@ def _data_folder() -> Path | None:
     value = os.environ.get(DATA_VARIABLE)
     if not value:
         return None
-    folder = Path(value).expanduser()
+    folder = _expand(value, DATA_VARIABLE)
     if not folder.is_dir():
         raise DataFolderError(f"{DATA_VARIABLE} names '{value}', which is no folder; correct it or unset it")
     return folder
 
 
+def _expand(value: str | os.PathLike[str], origin: str) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:  # no such user
+        raise DataFolderError(f"{origin} names '{value}': {error}; correct it or leave it out") from error
+
+
 def _cache_folder(cache_dir: str | os.PathLike[str] | None) -> Path:
     chosen = cache_dir or os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(chosen).expanduser()
+        return _expand(chosen, "cache_dir" if cache_dir else CACHE_VARIABLE)
     import pooch
 
     return Path(pooch.os_cache("gbdtmo"))

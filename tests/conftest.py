@@ -1,11 +1,20 @@
 """Fixtures that all tests may use."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep downloads of tests out of the user's cache."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GBDTMO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

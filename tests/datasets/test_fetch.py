@@ -229,3 +229,10 @@ def test_cache_folder_order(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("GBDTMO_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert fetch._cache_folder(None) == tmp_path / "xdg/gbdtmo"
+
+
+@pytest.mark.parametrize("variable", ["GBDTMO_DATA", "GBDTMO_CACHE"])
+def test_the_home_of_an_unknown_user_is_refused(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "~no-such-user-here/data")
+    with pytest.raises(datasets.DatasetError, match=f"{variable} names '~no-such-user-here/data'"):
+        datasets.load("yeast", download=False)
