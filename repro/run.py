@@ -143,7 +143,8 @@ def _save_model(model: Model, models_dir: Path, run_id: str) -> str:
     """Write the model, never half of it under its name; return its place in the store."""
     models_dir.mkdir(parents=True, exist_ok=True)
     path = models_dir / f"{run_id}{model.suffix}"
-    partial = models_dir / f".{run_id}.partial{model.suffix}"  # the ending tells some libraries the format
+    # The ending tells some libraries the format.
+    partial = models_dir / f".{run_id}.{store.owner()}.partial{model.suffix}"
     model.save(partial)
     os.replace(partial, path)
     return f"{models_dir.name}/{path.name}"

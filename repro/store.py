@@ -72,6 +72,11 @@ def run_id(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def owner() -> str:
+    """Name this host and process, for the names of temporary files: it tells a later clean-up whose leftover one is."""
+    return f"{socket.gethostname()}.{os.getpid()}"
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a text file so that a reader, or a kill at any moment, finds the old file or the whole new one.
 
@@ -80,8 +85,7 @@ def write_atomically(path: Path, text: str) -> None:
     StoreError
         If the folder cannot be written or the disk is full. Nothing is left behind then.
     """
-    # Host and process in the name tell a later clean-up whose leftover this is.
-    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{owner()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -250,11 +254,10 @@ class RunStore:
         """Remove what killed processes of this machine left half written; return the removed files."""
         host = socket.gethostname()
         removed = []
-        for path in self.root.glob("*/.*.tmp"):
-            owner = path.name.removesuffix(".tmp")
-            if not owner.rpartition(".")[0].endswith(f".{host}"):
+        for path in (*self.root.glob("*/.*.tmp"), *self.models_dir.glob(".*.partial*")):
+            named, _, process = path.name.removesuffix(".tmp").partition(".partial")[0].rpartition(".")
+            if not named.endswith(f".{host}"):
                 continue
-            process = owner.rpartition(".")[2]
             if process.isdigit() and not psutil.pid_exists(int(process)):
                 path.unlink(missing_ok=True)
                 removed.append(path)

@@ -14,7 +14,7 @@ import pytest
 from configs import compose_config
 from fake_cells import record_of
 
-from repro.store import RunStore, StoreError, run_id, write_atomically
+from repro.store import RunStore, StoreError, owner, run_id, write_atomically
 
 
 @pytest.fixture
@@ -157,9 +157,11 @@ def test_leftovers_of_dead_processes_of_this_machine_are_removed(store: RunStore
     stale = store.records_dir / f".a.json.{host}.{int(dead.stdout)}.tmp"
     own = store.records_dir / f".a.json.{host}.{os.getpid()}.tmp"
     foreign = store.records_dir / ".a.json.elsewhere.1.tmp"
-    for path in (stale, own, foreign):
+    stale_model = store.models_dir / f".a.{host}.{int(dead.stdout)}.partial.npz"
+    own_model = store.models_dir / f".a.{owner()}.partial.npz"
+    kept = (own, foreign, own_model)
+    for path in (stale, stale_model, *kept):
         path.write_text("{")
-    assert store.clean_temporary() == [stale]
-    assert own.exists()
-    assert foreign.exists()
+    assert store.clean_temporary() == [stale, stale_model]
+    assert [path for path in kept if not path.exists()] == []
     assert store.identifiers() == []
