@@ -11,11 +11,13 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+import datasets
 from repro import provenance, tables
 from repro.plan import Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
@@ -23,6 +25,7 @@ from repro.store import RunStore, StoreError, write_atomically
 
 RESULTS = ROOT / "results"
 NOT_RUN = "not run"
+NO_DATA = "data not available: "
 LEGEND = """\
 Accuracies in percent, RMSE in the targets' units; mean ± sample standard deviation over n seeds; best round and
 training seconds are means. `paper` protocol: early stopping watched the test rows and their best score is reported, as
@@ -49,6 +52,7 @@ def cell_frame(plan: Plan, store: RunStore, stated: Mapping[str, str] | None = N
             "model": cell.model,
             "protocol": cell.protocol,
             "seed": cell.seed,
+            "seeds": cell.config["dataset"]["seeds"],
             **{_short(key): value for key, value in cell.settings.items()},
             "run_id": cell.run_id,
             "gap": None if store.has(cell.run_id) else gap_reason(cell, store, stated or {}),
@@ -69,7 +73,7 @@ def gap_reason(cell: Cell, store: RunStore, stated: Mapping[str, str]) -> str:
             return stated[name]
     unavailable = store.missing_dataset(cell.identity["dataset"])
     if unavailable:
-        return f"data not available: {_first_line(unavailable)}"
+        return NO_DATA + _first_line(unavailable)
     failure = store.failure(cell.run_id)
     return f"failed: {_first_line(failure)}" if failure else NOT_RUN
 
@@ -237,22 +241,56 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
         raise PublishError(
             f"{', '.join(unknown)} is no cell of {plan.experiment}; there are {', '.join(sorted(names))}"
         )
+    _forget_old_notes(plan, store)
     stated = {**_published_reasons(folder / f"{plan.name}.json"), **stated}
     cells = cell_frame(plan, store, stated)
     recorded = [cell for cell in plan.cells if store.has(cell.run_id)]
     if not recorded:
         raise PublishError(f"{plan.experiment} has no recorded run; run it first")
-    unexplained = cells[cells["gap"] == NOT_RUN]
-    if len(unexplained):
-        left_out = sorted({f"{row.dataset}/{row.model}" for row in unexplained.itertuples()})
-        raise PublishError(
-            f"{len(unexplained)} of {len(cells)} cells of {plan.experiment} have not been run: {', '.join(left_out)}. "
-            "Run the whole experiment, or say why they are missing: --gap 'DATASET/MODEL=reason'."
-        )
+    if (cells["gap"] == NOT_RUN).any():
+        raise PublishError(_left_out(plan, cells))
     lines = _lines(folder, plan, store, recorded)
     written = write_tables(plan, store, folder, stated)
     write_atomically(_records_path(folder, plan), lines)
     return [*written, _records_path(folder, plan)]
+
+
+def _forget_old_notes(plan: Plan, store: RunStore) -> None:
+    """Forget that a data set could not be had where it is here now: its cells can be run."""
+    for name in dict.fromkeys(cell.identity["dataset"] for cell in plan.cells):
+        if store.missing_dataset(name) is not None:
+            with suppress(datasets.DatasetError):
+                datasets.load(name, download=False)
+                store.forget_missing_dataset(name)
+
+
+def _left_out(plan: Plan, cells: pd.DataFrame) -> str:
+    """Say for each data set how many cells are recorded, and how many are not for which reason."""
+    left_out = cells[cells["gap"] == NOT_RUN]
+    lines = [f"{len(left_out)} of {len(cells)} cells of {plan.experiment} have not been run:"]
+    for dataset, part in cells.groupby("dataset", sort=False):
+        kinds = part["gap"].map(_kind).value_counts()
+        counts = ", ".join(f"{kinds[kind]} {kind}" for kind in _KINDS if kind in kinds)
+        models = ", ".join(dict.fromkeys(part.loc[part["gap"] == NOT_RUN, "model"]))
+        lines.append(f"  {dataset}: {len(part)} cells, {counts}" + (f" ({models})" if models else ""))
+    first = left_out.iloc[0]
+    gap = f"--gap '{first['dataset']}/{first['model']}=reason'"
+    lines.append("Run the whole experiment, or say why they are missing:")
+    lines.append(f'  make publish EXPERIMENT={plan.experiment} ARGS="{gap}"')
+    return "\n".join(lines)
+
+
+_KINDS = ("recorded", "failed", "without data", "missing for a stated reason", NOT_RUN)
+
+
+def _kind(gap: object) -> str:
+    if not isinstance(gap, str):  # None, or what pandas made of it
+        return "recorded"
+    if gap.startswith(NO_DATA):
+        return "without data"
+    if gap.startswith("failed: "):
+        return "failed"
+    return NOT_RUN if gap == NOT_RUN else "missing for a stated reason"
 
 
 def published_records(folder: Path, plan: Plan) -> list[dict[str, Any]]:
@@ -291,7 +329,8 @@ def _published_reasons(sidecar: Path) -> dict[str, str]:
     if not sidecar.exists():
         return {}
     gaps = json.loads(sidecar.read_text("utf-8"))["gaps"]
-    return {f"{gap['dataset']}/{gap['model']}": gap["reason"] for gap in gaps}
+    # What was missing then is looked up anew.
+    return {f"{gap['dataset']}/{gap['model']}": gap["reason"] for gap in gaps if not gap["reason"].startswith(NO_DATA)}
 
 
 def _parse_gaps(texts: Iterable[str]) -> dict[str, str]:

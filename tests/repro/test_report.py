@@ -10,6 +10,7 @@ import pytest
 from fake_cells import record_of
 from omegaconf import OmegaConf
 
+import datasets
 from repro import report
 from repro.plan import Cell, Plan, make_plan
 from repro.report import PublishError, publish, write_tables
@@ -106,14 +107,37 @@ def test_a_narrowed_table_is_not_published(store: RunStore, tmp_path: Path) -> N
 
 def test_a_partial_table_needs_a_reason(plan: Plan, store: RunStore, tmp_path: Path) -> None:
     fill(plan, store, leave_out=6)
-    with pytest.raises(PublishError, match="6 of 12 cells of table5 have not been run: yeast/xgboost_vector"):
+    with pytest.raises(PublishError) as error:
         publish(plan, store, tmp_path / "results", {})
+    assert str(error.value).splitlines() == [
+        "6 of 12 cells of table5 have not been run:",
+        "  yeast: 12 cells, 6 recorded, 6 not run (xgboost_vector)",
+        "Run the whole experiment, or say why they are missing:",
+        """  make publish EXPERIMENT=table5 ARGS="--gap 'yeast/xgboost_vector=reason'\"""",
+    ]
     assert not (tmp_path / "results").exists()
     publish(plan, store, tmp_path / "results", {"yeast/xgboost_vector": "takes a week"})
     assert "takes a week" in (tmp_path / "results" / "table5.md").read_text()
     # The published reason need not be given again.
     publish(plan, store, tmp_path / "results", {})
     assert "takes a week" in (tmp_path / "results" / "table5.md").read_text()
+
+
+def test_an_old_note_is_no_reason_once_the_data_is_here(
+    plan: Plan, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(plan, store, leave_out=6)
+    store.write_missing_dataset("yeast", "get it there")
+
+    def missing(name: str, **_: object) -> None:
+        raise datasets.MissingDataError(name)
+
+    monkeypatch.setattr(datasets, "load", missing)
+    publish(plan, store, tmp_path / "results", {})
+    assert "data not available: get it there" in (tmp_path / "results" / "table5.md").read_text()
+    monkeypatch.setattr(datasets, "load", lambda name, **_: None)
+    with pytest.raises(PublishError, match="6 recorded, 6 not run"):
+        publish(plan, store, tmp_path / "results", {})
 
 
 def test_a_partial_run_never_overwrites_a_published_cell(plan: Plan, store: RunStore, tmp_path: Path) -> None:
