@@ -16,6 +16,8 @@ RELATIVE = 0.01
 """... other scores within this share of the published value ..."""
 STANDARD_ERRORS = 2
 """... or, either of them, within this many standard errors of our mean."""
+ONE_SEED = "one seed"
+"""What stands for a verdict where a single seed of several is recorded and does not match."""
 
 _PERCENT = {"accuracy", "top1_accuracy"}
 _EMPTY = "–"
@@ -114,7 +116,7 @@ def comparison(
     ----------
     cells : DataFrame
         Planned cells: ``dataset``, ``model``, ``protocol``, ``seed``, ``run_id``, ``gap`` (why there is no record,
-        else None).
+        else None); optionally ``seeds``, how many the data set has.
     runs : DataFrame
         Recorded runs with ``run_id``, see `summarise`.
     published : DataFrame
@@ -142,7 +144,7 @@ def comparison(
         row = {"dataset": dataset, "model": model, "metric": metric, "published": value}
         for protocol in planned["protocol"].unique():
             row |= _protocol_columns(_group(summary, dataset, model, protocol), protocol, metric)
-        row |= _judged_columns(row, judged)
+        row |= _judged_columns(row, judged, int(planned["seeds"].max()) if "seeds" in planned else 1)
         row["note"] = "; ".join([*_unpublished(row, in_paper), *_gap_notes(planned)])
         rows.append(row)
     return pd.DataFrame(rows)
@@ -157,11 +159,14 @@ def _protocol_columns(group: Any, protocol: str, metric: str | None) -> dict[str
     return {"metric": group["metric"], **{f"{protocol}_{key}": group[key] for key in keys}}
 
 
-def _judged_columns(row: dict[str, Any], protocol: str) -> dict[str, Any]:
+def _judged_columns(row: dict[str, Any], protocol: str, seeds: int) -> dict[str, Any]:
+    """Judge a mean; one seed of several that a data set has is too little to call the value missed."""
     n = row.get(f"{protocol}_n_seeds", 0)
     if not n or math.isnan(row["published"]):
         return {"difference": math.nan, "matched": None, "rule": None}
     verdict = judge(row["metric"], row[f"{protocol}_mean"], row[f"{protocol}_sd"], n, row["published"])
+    if n == 1 < seeds and not verdict.matched:
+        return {"difference": verdict.difference, "matched": None, "rule": ONE_SEED}
     return {"difference": verdict.difference, "matched": verdict.matched, "rule": verdict.rule}
 
 
@@ -240,12 +245,14 @@ def _mean_and_sd(row: dict[str, Any], protocol: str) -> str:
 
 
 def _verdict(row: dict[str, Any]) -> str:
-    if row["matched"] is None:
+    if row["matched"] is None and row["rule"] != ONE_SEED:
         return _EMPTY
     if row["metric"] in _PERCENT:
         difference = f"{row['difference']:+.2f} points"
     else:
         difference = f"{row['difference'] / row['published']:+.1%}"
+    if row["matched"] is None:
+        return f"{difference} ({ONE_SEED})"
     mark = "✓ matched" if row["matched"] else "✗ **missed**"
     return f"{mark}: {difference}, {row['rule']}"
 

@@ -186,3 +186,14 @@ def test_grid_without_runs_says_why() -> None:
     table = tables.grid(cells, runs_of({"a": [0.5]}).iloc[:0], ["rate"])
     assert list(table["note"]) == ["not run"] * 3
     assert "not run" in tables.grid_markdown(table, ["rate"])
+
+
+def test_one_seed_of_several_is_no_miss() -> None:
+    runs = runs_of({"a": [0.60], "c": [0.60]})
+    several = tables.comparison(cells_of(1, "a", "c").assign(seeds=10), runs, PUBLISHED)
+    assert several["matched"].tolist() == [None, True]
+    text = tables.comparison_markdown(several)
+    assert "| -2.29 points (one seed) |" in " ".join(text.split())
+    assert "missed" not in text
+    only = tables.comparison_markdown(tables.comparison(cells_of(1, "a").assign(seeds=1), runs, PUBLISHED))
+    assert "✗ **missed**: -2.29 points, worse than published" in only
