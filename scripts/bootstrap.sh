@@ -89,6 +89,12 @@ is_complete() { # an explicit PYTHON must also agree in its version
     [ -z "${PYTHON:-}" ] || [ "$("$PYTHON" -c "$PROBE" 2>/dev/null)" = "$version" ]
 }
 
+link_checkout() { # gbdtmo_core, datasets and repro can then be imported from any working folder
+    local site
+    site=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+    [ "$(cat "$site/checkout.pth" 2>/dev/null)" = "$PWD" ] || echo "$PWD" >"$site/checkout.pth"
+}
+
 main() {
     local found python version lock
     if [ "${1:-}" = --find-python ]; then
@@ -96,6 +102,7 @@ main() {
         exit
     fi
     if is_complete; then
+        link_checkout
         exit 0
     fi
     command -v "${CC:-gcc}" >/dev/null || fail "No C compiler: ${CC:-gcc} is not on PATH."
@@ -107,6 +114,7 @@ main() {
     # The lock is complete (--no-deps), and hashes are checked for every file.
     "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
         --require-hashes -r "$lock"
+    link_checkout
     stamp_for "$version" >"$STAMP.part"
     mv "$STAMP.part" "$STAMP"
 }

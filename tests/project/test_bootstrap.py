@@ -100,6 +100,18 @@ def test_python_variable_overrides(project: Path, tools: Path, real: Path, tmp_p
     assert "is Python 3.99" in result.stderr
 
 
+def test_the_checkout_can_be_imported_from_anywhere(project: Path, tools: Path, real: Path, tmp_path: Path) -> None:
+    (project / "datasets.py").write_text("here = True\n")
+    path = [real.parent, tools]
+    command = [project / ".venv/bin/python", "-c", "import datasets; print(datasets.__file__)"]
+    for _ in range(2):  # a set-up made by an earlier version of the script gets the path, too
+        result = _bootstrap(project, path=path)
+        assert result.returncode == 0, result.stderr
+        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert found.stdout == f"{project / 'datasets.py'}\n", found.stderr
+        next((project / ".venv").glob("lib/*/site-packages/checkout.pth")).unlink()
+
+
 def test_repairs_an_interrupted_setup(project: Path, tools: Path, real: Path) -> None:
     path = [real.parent, tools]
     stamp = project / ".venv/.installed"

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def test_wheel_holds_gbdtmo_core_alone(built: Path) -> None:
     assert {re.sub(r"-.*\.", "-*.", name) for name in top} == {"gbdtmo_core", "gbdtmo_core-*.dist-info"}
     assert any(re.fullmatch(r"gbdtmo_core/_native\..*so", name) for name in names)
     assert not [name for name in names if name.endswith((".c", ".h"))]
+
+
+def test_one_wheel_serves_all_supported_versions(built: Path, project_root: Path) -> None:
+    settings = tomllib.loads((project_root / "pyproject.toml").read_text(encoding="utf-8"))
+    oldest = settings["project"]["requires-python"].removeprefix(">=").replace(".", "")
+    wheel = next(built.glob("*.whl"))
+    assert f"-cp{oldest}-abi3-" in wheel.name
+    with zipfile.ZipFile(wheel) as content:
+        assert "gbdtmo_core/_native.abi3.so" in content.namelist()
 
 
 def test_sdist_holds_the_c_sources(built: Path, project_root: Path) -> None:
