@@ -166,7 +166,7 @@ gmo_status gmo_bins_fit(const gmo_matrix *x, int32_t rule, int32_t max_bins, int
     if (max_bins < 2 || max_bins > 255 || n_threads < 1)
         return GMO_ERR_ARGUMENT;
     int failed = 0;
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, x -> n_rows * x->n_cols * 32))
     {
         column_scratch scratch = {0};
         bool ready = scratch_init(&scratch, x->n_rows);
@@ -203,7 +203,7 @@ gmo_status gmo_bins_apply(const gmo_matrix *x, const double *edges, const int64_
                           uint8_t *bins) {
     if (n_threads < 1)
         return GMO_ERR_ARGUMENT;
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1 && x->n_rows > 64)
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, x->n_rows * x->n_cols * 8))
     for (int64_t i = 0; i < x->n_rows; i++)
         for (int64_t f = 0; f < x->n_cols; f++)
             bins[i * x->n_cols + f] =

@@ -187,7 +187,7 @@ static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
     int64_t assigned = 0;
     bool finite = true;
 #pragma omp parallel for schedule(dynamic, 1) reduction(+ : assigned) reduction(&& : finite)                           \
-    num_threads(n_threads) if (n_threads > 1 && b->train.n_rows * width > 8192)
+    num_threads(n_threads) if (GMO_PARALLEL(n_threads, b->train.n_rows * width * 4))
     for (int64_t l = 0; l < g->n_leaves; l++) {
         const gmo_leaf_rows *leaf = &g->leaves[l];
         double *value = values + leaf->leaf * (int64_t)width;

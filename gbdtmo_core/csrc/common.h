@@ -17,6 +17,13 @@
 #endif
 #define GMO_INLINE static inline __attribute__((always_inline))
 
+/* Work, in simple operations, below which a second thread costs more than it brings: waking one takes microseconds, on a
+ * busy machine milliseconds. Tests set it to 0, so that small problems take every parallel path. */
+#ifndef GMO_PARALLEL_WORK
+#define GMO_PARALLEL_WORK 500000
+#endif
+#define GMO_PARALLEL(n_threads, work) ((n_threads) > 1 && (work) > GMO_PARALLEL_WORK)
+
 /* Largest number of rows: row numbers are int32, and rounding may add half a unit a row to a fixed-point sum. */
 #define GMO_MAX_ROWS ((int64_t)1 << 30)
 

@@ -9,8 +9,6 @@
 #define LARGEST_EXPONENT 500
 /* Histogram bytes that the features of a block may take: half of a usual L2 cache. */
 #define BLOCK_BYTES ((int64_t)256 << 10)
-/* Integer additions below which a second thread costs more than it brings. */
-#define PARALLEL_ADDS 100000
 
 gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_hessian) {
     int32_t used = d * (has_hessian ? 2 : 1) + 1, step = used > 4 ? 8 : 4;
@@ -43,7 +41,7 @@ static double largest_magnitude(const double *values, int64_t n, int32_t width, 
     double largest = 0;
     bool bad = false;
 #pragma omp parallel for reduction(max : largest) reduction(|| : bad)                                                  \
-    num_threads(n_threads) if (n_threads > 1 && n > 8192)
+    num_threads(n_threads) if (GMO_PARALLEL(n_threads, n * 16))
     for (int64_t i = 0; i < n; i++) {
         double magnitude = fabs(values[i * width]);
         largest = magnitude > largest ? magnitude : largest;
@@ -58,7 +56,7 @@ static uint64_t integer_sum(const double *values, int64_t n, int32_t width, int 
                             int32_t n_threads) {
     double scale = sign * ldexp(1, 32 - exponent);
     uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum) num_threads(n_threads) if (n_threads > 1 && n > 8192)
+#pragma omp parallel for reduction(+ : sum) num_threads(n_threads) if (GMO_PARALLEL(n_threads, n * 16))
     for (int64_t i = 0; i < n; i++) {
         double value = values[i * width] * scale;
         sum += value > 0 ? (uint64_t)value + 1 : 0;
@@ -99,7 +97,7 @@ static gmo_status round_column(gmo_fixed *fixed, const double *values, int32_t w
     /* Adding and taking away 1.5 * 2^52 rounds to the nearest integer, ties to even, and vectorises. */
     const double magic = 6755399441055744.0;
     int32_t *out = fixed->rows + lane;
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1 && n > 8192)
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, n * 16))
     for (int64_t i = 0; i < n; i++)
         out[i * stride] = (int32_t)((values[i * width] * scale + magic) - magic);
     return GMO_OK;
@@ -214,8 +212,8 @@ static void add_block(const gmo_hist_shape *shape, const gmo_fixed *fixed, const
 
 void gmo_hist_build(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
                     int32_t n_threads, int32_t *hist) {
-    bool large = n_rows * shape->data->n_features > PARALLEL_ADDS / shape->stride;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(n_threads) if (n_threads > 1 && large)
+    int64_t adds = n_rows * shape->data->n_features * shape->stride;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(n_threads) if (GMO_PARALLEL(n_threads, adds))
     for (int64_t block = 0; block < shape->n_blocks; block++) {
         int64_t begin = shape->cell_start[shape->block_start[block]] * shape->stride;
         int64_t end = shape->cell_start[shape->block_start[block + 1]] * shape->stride;
@@ -225,7 +223,7 @@ void gmo_hist_build(const gmo_hist_shape *shape, const gmo_fixed *fixed, const i
 }
 
 void gmo_hist_subtract(const gmo_hist_shape *shape, int32_t *parent, const int32_t *child, int32_t n_threads) {
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1 && shape->size > PARALLEL_ADDS)
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, shape->size))
     for (int64_t i = 0; i < shape->size; i++)
         parent[i] -= child[i];
 }

@@ -47,7 +47,7 @@ static void row_derivatives(int32_t loss, const gmo_target *target, int64_t row,
 
 void gmo_loss_derivatives(int32_t loss, const gmo_target *target, const double *scores, int64_t n, int32_t d,
                           int32_t n_threads, double *gradient, double *hessian) {
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1 && n * d > 4096)
+#pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, n * d * 16))
     for (int64_t i = 0; i < n; i++)
         row_derivatives(loss, target, i, scores + i * d, d, gradient + i * d, hessian ? hessian + i * d : NULL);
 }

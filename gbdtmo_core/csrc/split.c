@@ -3,9 +3,6 @@
 #include <omp.h>
 #include <string.h>
 
-/* Candidates times outputs below which a second thread costs more than it brings. */
-#define PARALLEL_SCORES 20000
-
 /* Sums on both sides of a candidate. Integer arrays are laid out as a row of gmo_fixed. */
 typedef struct {
     int32_t *left, *right, *missing, *with_missing, *total; /* (stride + GMO_LANES,) */
@@ -218,7 +215,7 @@ gmo_split gmo_split_find(const gmo_splitter *s, const int32_t *hist) {
     gmo_split best = {.feature = -1};
     int64_t m = s->shape->data->n_features;
     int64_t scores = s->shape->cell_start[m] * s->fixed->d;
-#pragma omp parallel num_threads(s->n_threads) if (s -> n_threads > 1 && scores > PARALLEL_SCORES)
+#pragma omp parallel num_threads(s->n_threads) if (GMO_PARALLEL(s -> n_threads, scores * 8))
     {
         int64_t thread = omp_get_thread_num(), n = omp_get_num_threads();
         scan_scratch w = scratch_of(s, (int32_t)thread);

@@ -113,7 +113,8 @@ gmo_status gmo_forest_predict(const gmo_forest *forest, const int64_t *trees, in
     for (int64_t t = 0; t < n_trees; t++)
         if (trees[t] < 0 || trees[t] >= forest->n_trees)
             return GMO_ERR_ARGUMENT;
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (n_threads > 1 && rows->n_rows * n_trees > 2048)
+#pragma omp parallel for schedule(static)                                                                              \
+    num_threads(n_threads) if (GMO_PARALLEL(n_threads, rows->n_rows * n_trees * 64))
     for (int64_t i = 0; i < rows->n_rows; i++)
         for (int64_t t = 0; t < n_trees; t++)
             add_tree(forest, trees[t], rows, rows->bins + i * rows->n_features, scores + i * forest->n_outputs);

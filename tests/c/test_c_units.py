@@ -10,7 +10,16 @@ HERE = Path(__file__).parent
 CSRC = HERE.parents[1] / "gbdtmo_core/csrc"
 # GMO_NO_CLONES: run-time dispatch and sanitizers do not mix.
 FLAGS = [
-    *("-std=c11", "-O1", "-g", "-fno-omit-frame-pointer", "-fopenmp", "-ffp-contract=off", "-DGMO_NO_CLONES"),
+    *(
+        "-std=c11",
+        "-O1",
+        "-g",
+        "-fno-omit-frame-pointer",
+        "-fopenmp",
+        "-ffp-contract=off",
+        "-DGMO_NO_CLONES",
+        "-DGMO_PARALLEL_WORK=0",
+    ),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"),
     f"-I{CSRC}",
 ]

@@ -25,7 +25,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "single_softmax": ("softmax", {"tree_output": "single"}),
     "released": ("squared_error", {"growth": "released", "binning": "released", "node_cache": 4}),
 }
-N, D = 3000, 5
+N, D = 6000, 5  # enough rows for several threads to be used
 
 
 def _data(loss: str, *, missing: bool) -> tuple[FloatArray, Any]:
