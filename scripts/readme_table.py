@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- table5: begin.*? -->\n).*?(\n<!-- table5: end -->)", re.DOTALL)
 LEGEND = """\
 Accuracy in percent or RMSE, mean over the seeds. *Paper protocol*: stopped on the test rows, as the published values
-were, which is optimistic; ✓ marks what matches them. *Holdout*: stopped on validation rows, the test rows used once.
+were, which is optimistic; ✓ marks what matches them, ✗ what misses. *Holdout*: stopped on validation rows, the test rows used once.
 Standard deviations, rounds, seconds and the reasons of empty cells: [results/table5.md](results/table5.md)."""
 
 
@@ -37,7 +37,8 @@ def _score(row: "pd.Series[Any]", column: str, metric: str) -> str:
     if pd.isna(row[column]):
         return "–"
     text = f"{row[column]:.5f}" if metric == "rmse" else f"{row[column]:.2f}"
-    return f"{text} ✓" if column == "paper_mean" and row["matched"] == "True" else text
+    marks = {"True": " ✓", "False": " ✗"}
+    return text + marks.get(str(row["matched"]), "") if column == "paper_mean" else text
 
 
 def main() -> None:
