@@ -80,8 +80,11 @@ def test_predicts_at_the_round_that_the_evaluation_rows_liked_best(name: str, ta
     assert scores.dtype == np.float64
     for curve, best_round, score in curves(report, data, scores):
         values = np.array(curve)
-        best = np.argmax(values) if task == "multiclass" else np.argmin(values)
-        assert best_round == best + 1
+        best = values.max() if task == "multiclass" else values.min()
+        rounds = np.flatnonzero(values == best) + 1
+        # The released program takes an accuracy equal to the best for an improvement.
+        latest = name == "gbdt_mo_released" and task == "multiclass"
+        assert best_round == (rounds[-1] if latest else rounds[0])
         assert len(values) in (best_round + PATIENCE, CAP)
         assert score == pytest.approx(values[best], rel=1e-5)
     assert report.rounds == max(len(curve) for curve in report.history.values())
