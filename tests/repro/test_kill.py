@@ -43,6 +43,8 @@ def python(*arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        # What a shell starts in the background ignores interrupts, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
