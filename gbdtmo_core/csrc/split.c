@@ -195,7 +195,7 @@ GMO_INLINE void push_candidate(const gmo_splitter *s, feature_scan *scan, int32_
 }
 
 /* Candidates of a feature, bins in order; missing values right, then left, if the node has any. An empty bin gives the
- * candidate of the bin before it once more, or none. */
+ * candidates of the bin before it once more. */
 GMO_INLINE void list_candidates(const gmo_splitter *s, feature_scan *scan, int32_t n_total) {
     int32_t n_bins = s->shape->n_bins[scan->feature], n_left = 0, stride = s->shape->stride;
     scan->n_missing = s->shape->has_missing[scan->feature] ? bin_count(s, &scan->bins, n_bins) : 0;
@@ -206,7 +206,7 @@ GMO_INLINE void list_candidates(const gmo_splitter *s, feature_scan *scan, int32
     }
     for (int32_t bin = 0; bin < n_bins - 1 + (scan->n_missing > 0); bin++) {
         int32_t count = bin_count(s, &scan->bins, bin);
-        if (count == 0 && (bin > 0 || s->min_side > 0))
+        if (count == 0 && bin > 0)
             continue;
         n_left += count;
         if (n_total - n_left < s->min_side)
