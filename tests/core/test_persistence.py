@@ -60,7 +60,7 @@ def _assert_same(model: Any, other: Any) -> None:
     public, others = ({name for name in vars(each) if name.endswith("_")} for each in (model, other))
     assert public - others <= {"training_profile_"}  # which tells of a run, not of the model
     assert others <= public
-    for name in public:
+    for name in others:
         np.testing.assert_equal(getattr(other, name), getattr(model, name), err_msg=name)
 
 
