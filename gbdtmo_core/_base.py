@@ -176,7 +176,8 @@ class BaseGBDTMO(BaseEstimator):
 
     def _check_new_rows(self, X: Any) -> NDArray[Any]:
         """The same for rows to predict, which must have the columns of training."""
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # raises; asking it first would cost a single row microseconds
         rows = self._check_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
@@ -304,7 +305,9 @@ class BaseGBDTMO(BaseEstimator):
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         rows = self._check_new_rows(X)
-        return self._model.scores(rows, threads=_lib.n_threads(self.n_jobs))
+        # A single row is one thread's work; to ask joblib would take longer than to predict it.
+        threads = 1 if len(rows) == 1 else _lib.n_threads(self.n_jobs)
+        return self._model.scores(rows, threads=threads)
 
     def _staged_raw_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
         rows = self._check_new_rows(X)
