@@ -133,15 +133,11 @@ void gmo_booster_forest(const gmo_booster *booster, gmo_forest *out);
 void gmo_booster_progress(const gmo_booster *booster, gmo_progress *out);
 void gmo_booster_free(gmo_booster *booster); /* NULL is fine */
 
-/* Adds the listed trees, in that order, to scores (n_rows, n_outputs). */
-gmo_status gmo_forest_predict(const gmo_forest *forest, const int64_t *trees, int64_t n_trees, const gmo_binned *rows,
-                              int32_t n_threads, double *scores);
-
 /* Fills nodes (2 * n_nodes + n_trees,) for a forest whose bins have these edges. */
 gmo_status gmo_forest_pack(const gmo_forest *forest, const double *edges, const int64_t *edge_start,
                            gmo_packed_node *nodes);
 /* Adds trees[first .. last) of the predictor to scores (n_rows, n_outputs), which start anew at the base score if first
- * is 0. x: values of the features, NaN where missing. Same bits as gmo_forest_predict on the bins of x. */
+ * is 0. x: values of the features, NaN where missing. Same bits as a walk over the bins of x. */
 gmo_status gmo_predictor_add(const gmo_predictor *predictor, int64_t first, int64_t last, const gmo_matrix *x,
                              int32_t n_threads, double *scores);
 

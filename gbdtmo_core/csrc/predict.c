@@ -1,4 +1,6 @@
-#include "predict.h"
+/* Prediction from values (gmo_forest_pack and gmo_predictor_add of gbdtmo.h). The plain version, on bins and a node at a
+ * time, is gmo_forest_predict of tree.h. */
+#include "common.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,7 +38,7 @@ gmo_status gmo_forest_pack(const gmo_forest *forest, const double *edges, const 
         int64_t at = root_of(forest, tree);
         if (n_nodes > INT32_MAX / 2)
             return GMO_ERR_SIZE;
-        int32_t top = n_nodes ? 0 : forest->n_leaves[tree] ? -forest->n_leaves[tree] : GMO_NO_LEAF;
+        int32_t top = n_nodes ? 0 : forest->n_leaves[tree] ? -1 : GMO_NO_LEAF;
         nodes[at] = packed_node(forest, tree, top, at, edges, edge_start);
         for (int64_t k = 0; k < n_nodes; k++)
             for (int side = 0; side < 2; side++) {
@@ -164,9 +166,9 @@ static void fetch(const row_block *rows, int64_t row_bytes) {
             __builtin_prefetch(rows->data + i * rows->stride + byte);
 }
 
-/* Copies rows into `copy` so that their columns lie side by side. */
-static row_block copied(const gmo_matrix *x, const row_block *rows, char *copy) {
-    int64_t size = (int64_t)value_size(x), stride = x->n_cols * size;
+/* Copies rows into `copy` so that their columns lie side by side; size: of a value. */
+GMO_INLINE row_block copied(const gmo_matrix *x, const row_block *rows, int64_t size, char *copy) {
+    int64_t stride = x->n_cols * size;
     for (int64_t f = 0; f < x->n_cols; f++)
         for (int64_t i = 0; i < rows->n_rows; i++)
             memcpy(copy + i * stride + f * size, rows->data + i * rows->stride + f * x->col_stride, (size_t)size);
@@ -179,10 +181,12 @@ static void add_block(const job *j, int64_t block) {
     int64_t row_bytes = x->n_cols * (int64_t)value_size(x);
     row_block rows = {x->data + row * x->row_stride, left < j->rows_per_block ? left : j->rows_per_block,
                       x->row_stride};
-    if (j->copies)
-        rows = copied(x, &rows, j->copies + gmo_thread_number() * j->rows_per_block * row_bytes);
-    else if ((j->last - j->first) * WALK_LINES > row_bytes / CACHE_LINE)
+    if (j->copies) {
+        char *copy = j->copies + gmo_thread_number() * j->rows_per_block * row_bytes;
+        rows = x->is_float64 ? copied(x, &rows, sizeof(double), copy) : copied(x, &rows, sizeof(float), copy);
+    } else if ((j->last - j->first) * WALK_LINES > row_bytes / CACHE_LINE) {
         fetch(&rows, row_bytes);
+    }
     add_to_rows(j, &rows, j->scores + row * j->predictor->forest->n_outputs);
 }
 

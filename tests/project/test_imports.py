@@ -13,6 +13,7 @@ C_RULES = {
     "loss": {"common"},
     "hist": {"common"},
     "tree": {"common"},
+    "predict": {"common"},
     "split": {"hist"},
     "grow": {"split", "tree"},
     "released": {"grow"},
