@@ -94,11 +94,12 @@ typedef struct {
 } gmo_progress;
 
 /* A node as prediction walks it. A row goes right if its value of the feature is > threshold, or if it is missing and the
- * node does not send missing values left. */
+ * node does not send missing values left. In a leaf the threshold is a NaN whose lower half is the number of the leaf, or
+ * -1 where rows get nothing: no value is larger, so that a walk rests there. */
 typedef struct {
     double threshold;
     uint32_t feature; /* twice the feature, plus 1 if missing values go left */
-    int32_t step;     /* > 0: from here to the left child, which the right one follows; else -leaf, or GMO_NO_LEAF */
+    int32_t step;     /* from here to the left child, which the right one follows; 0 in a leaf */
 } gmo_packed_node;
 
 /* What prediction reads; all of it borrowed. */

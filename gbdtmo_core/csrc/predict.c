@@ -18,11 +18,25 @@
 /* Where the nodes of a tree start: the children of its node k are at 1 + 2 k and 2 + 2 k from there. */
 static int64_t root_of(const gmo_forest *forest, int64_t tree) { return 2 * forest->node_start[tree] + tree; }
 
+/* A NaN that carries the number of a leaf, and what it carries. */
+static double mark_of(int32_t leaf) {
+    uint64_t bits = (uint64_t)0x7FF80000 << 32 | (uint32_t)leaf;
+    double mark;
+    memcpy(&mark, &bits, sizeof mark);
+    return mark;
+}
+
+static int32_t leaf_of(double mark) {
+    uint64_t bits;
+    memcpy(&bits, &mark, sizeof bits);
+    return (int32_t)(uint32_t)bits;
+}
+
 /* The node at place `at` for `child` of a tree, numbered as in gmo_forest.left. A leaf reads feature 0, for nothing. */
 static gmo_packed_node packed_node(const gmo_forest *forest, int64_t tree, int32_t child, int64_t at,
                                    const double *edges, const int64_t *edge_start) {
     if (child < 0)
-        return (gmo_packed_node){0, 0, child == GMO_NO_LEAF ? GMO_NO_LEAF : child + 1};
+        return (gmo_packed_node){.threshold = mark_of(child == GMO_NO_LEAF ? -1 : -1 - child), .feature = 1};
     int64_t node = forest->node_start[tree] + child;
     int32_t f = forest->feature[node], bin = forest->bin[node];
     bool parts_values = bin < edge_start[f + 1] - edge_start[f]; /* else it parts missing from known values */
@@ -77,7 +91,7 @@ GMO_INLINE void walk(const char *const rows[LANES], const gmo_packed_node *at[LA
             const gmo_packed_node *node = at[lane];
             double x = value_of(rows[lane], node->feature >> 1, is_float64);
             int32_t right = (x > node->threshold) | ((x != x) & ~node->feature & 1);
-            int32_t step = (node->step + right) & -(node->step > 0);
+            int32_t step = node->step + right;
             at[lane] += step;
             moved |= step;
         }
@@ -101,7 +115,7 @@ GMO_INLINE void find_leaves(const gmo_predictor *p, const int64_t *trees, int64_
         }
         walk(row_of, at, is_float64);
         for (int64_t lane = 0; lane < LANES && first + lane < n_walks; lane++)
-            leaf[first + lane] = at[lane]->step == GMO_NO_LEAF ? -1 : -at[lane]->step;
+            leaf[first + lane] = leaf_of(at[lane]->threshold);
     }
 }
 
