@@ -1,234 +1,332 @@
-#include "split.h"
+#include "score.h"
+#include "screen.h"
 
-#include <omp.h>
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
-/* Sums on both sides of a candidate. Integer arrays are laid out as a row of gmo_fixed. */
+/* A node is searched by its rows if they are at most so many times the mean number of cells of a feature: then the pass
+ * over the rows costs less than building, subtracting and scanning a histogram. */
+#define SMALL_ROWS_PER_CELL 16
+/* Bins and the bin of missing values. */
+#define MAX_CELLS 256
+/* Spread of the outputs' scales that float32 estimates bear, as powers of two. */
+#define LARGEST_SPREAD 20
+
+/* Candidates of a feature: one or, with missing values, two a bin. */
+#define MAX_CANDIDATES (2 * MAX_CELLS)
+/* Features whose rows are passed over together. */
+#define GROUP_FEATURES 8
+
+/* Working memory of a thread. */
 typedef struct {
-    int32_t *left, *right, *missing, *with_missing, *total; /* (stride + GMO_LANES,) */
-    double *left_score, *right_score;                       /* (d + GMO_LANES,) if top_k */
-    double *top;                                            /* (top_k,) */
+    int32_t *left; /* (stride + GMO_LANES,) */
+    score_scratch score;
+    float *top;       /* (top_k,) */
+    uint8_t *row_bin; /* (small_rows,) */
+    feature_scan scans[GROUP_FEATURES];
 } scan_scratch;
+
+/* Top-k scores of all candidates take much memory: then features are taken one by one. */
+static int32_t group_size(const gmo_splitter *s) { return s->top_k ? 1 : GROUP_FEATURES; }
+
+static char *lay(char *base, int64_t *at, int64_t bytes) {
+    char *array = base ? base + *at : NULL;
+    *at += (bytes + 63) / 64 * 64;
+    return array;
+}
+
+/* Lays a thread's memory out from base on (NULL: only counts), w itself first; returns the bytes it takes. */
+static int64_t lay_out(const gmo_splitter *s, char *base, scan_scratch *w) {
+    int64_t row = gmo_total_size(s->shape) * 4, d = s->fixed->d + GMO_LANES, k = s->top_k, at = 0;
+    int64_t exact = k ? d * 8 : 0, estimates = k ? MAX_CANDIDATES * d * 4 : 0;
+    lay(base, &at, sizeof *w);
+    w->left = (int32_t *)lay(base, &at, row);
+    w->score.right = (int32_t *)lay(base, &at, row);
+    w->score.left_score = (double *)lay(base, &at, exact);
+    w->score.right_score = (double *)lay(base, &at, exact);
+    w->score.top = (double *)lay(base, &at, k * 8);
+    w->top = (float *)lay(base, &at, k * 4);
+    w->row_bin = (uint8_t *)lay(base, &at, s->small_rows);
+    for (int32_t i = 0; i < group_size(s); i++) {
+        feature_scan *scan = &w->scans[i];
+        scan->candidates = (candidate *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(candidate));
+        scan->missing = (int32_t *)lay(base, &at, row);
+        scan->sums = (float8 *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(float8));
+        scan->left_scores = (float *)lay(base, &at, estimates);
+        scan->right_scores = (float *)lay(base, &at, s->restricted ? 0 : estimates);
+        scan->start = (int32_t *)lay(base, &at, (MAX_CELLS + 1) * 4);
+        scan->sorted = (const int32_t **)lay(base, &at, s->small_rows * (int64_t)sizeof(int32_t *));
+    }
+    return at;
+}
+
+static scan_scratch *scratch_of(const gmo_splitter *s, int32_t thread) {
+    return (scan_scratch *)(s->scratch + thread * s->scratch_bytes);
+}
+
+static gmo_status screen_init(gmo_screen *screen, int32_t d) {
+    int32_t n = d + GMO_LANES;
+    screen->weight = gmo_alloc_zero(n, sizeof(float));
+    screen->slope = gmo_alloc_zero(n, sizeof(float));
+    screen->add = gmo_alloc_zero(n, sizeof(float));
+    if (!screen->weight || !screen->slope || !screen->add)
+        return GMO_ERR_MEMORY;
+    for (int32_t j = d; j < n; j++)
+        screen->add[j] = 1;
+    return GMO_OK;
+}
 
 gmo_status gmo_splitter_init(gmo_splitter *splitter, const gmo_params *params, const gmo_hist_shape *shape,
                              const gmo_fixed *fixed) {
-    int32_t k = params->top_k > 0 && params->top_k < fixed->d ? params->top_k : 0;
-    int64_t ints = (shape->stride + GMO_LANES) * 5, doubles = k ? k + 2 * (fixed->d + GMO_LANES) : 0;
-    int64_t bytes = ints * 4 + doubles * 8;
+    bool complete = params->growth == GMO_GROWTH_COMPLETE;
+    int64_t mean_cells = shape->cell_start[shape->data->n_features] / shape->data->n_features;
     *splitter = (gmo_splitter){
         .shape = shape,
         .fixed = fixed,
         .reg_lambda = params->reg_lambda,
         .reg_alpha = params->reg_alpha,
-        .top_k = k,
+        .top_k = params->top_k > 0 && params->top_k < fixed->d ? params->top_k : 0,
         .restricted = params->restricted,
-        .min_side = params->growth == GMO_GROWTH_RELEASED ? 0 : params->min_samples_leaf,
-        .n_threads = params->n_threads,
-        .scratch_bytes = (bytes + 63) / 64 * 64,
+        .min_side = complete ? params->min_samples_leaf : 0,
+        .small_rows = complete ? SMALL_ROWS_PER_CELL * mean_cells : 0,
     };
+    GMO_TRY(screen_init(&splitter->screen, fixed->d));
+    scan_scratch w;
+    splitter->scratch_bytes = lay_out(splitter, NULL, &w);
     int64_t size;
     if (!gmo_size_mul(splitter->scratch_bytes, params->n_threads, &size))
         return GMO_ERR_SIZE;
     splitter->scratch = gmo_alloc_zero(size, 1);
-    return splitter->scratch ? GMO_OK : GMO_ERR_MEMORY;
+    if (!splitter->scratch)
+        return GMO_ERR_MEMORY;
+    for (int32_t thread = 0; thread < params->n_threads; thread++) {
+        scan_scratch *own = scratch_of(splitter, thread);
+        lay_out(splitter, (char *)own, own);
+    }
+    return GMO_OK;
 }
 
 void gmo_splitter_free(gmo_splitter *splitter) {
     free(splitter->scratch);
-    splitter->scratch = NULL;
+    free(splitter->screen.weight);
+    free(splitter->screen.slope);
+    free(splitter->screen.add);
+    memset(splitter, 0, sizeof *splitter);
 }
 
-static scan_scratch scratch_of(const gmo_splitter *s, int32_t thread) {
-    char *at = s->scratch + thread * s->scratch_bytes;
-    int64_t n = s->shape->stride + GMO_LANES;
-    int32_t *ints = (int32_t *)at;
-    int64_t d = s->fixed->d + GMO_LANES;
-    double *scores = (double *)(at + 5 * n * (int64_t)sizeof *ints);
-    return (scan_scratch){ints, ints + n, ints + 2 * n, ints + 3 * n, ints + 4 * n, scores, scores + d, scores + 2 * d};
+/* Denominators of estimates: score = G^2 / (slope H + add) * scale for integers G and H. The weights that make up for the
+ * outputs' different units are in the denominators, which reach 2^20 at most; with a reg_lambda that keeps them above
+ * 2^-40, no product of two of them and of a squared gradient leaves float32's range. */
+static bool scale_denominators(gmo_splitter *s, double largest) {
+    const gmo_fixed *fixed = s->fixed;
+    double top = 0;
+    for (int32_t j = 0; j < fixed->d; j++) {
+        double unit = fixed->gradient_unit[j], denominator = fixed->hessian_unit[j] * 0x1p31 + s->reg_lambda;
+        denominator *= unit > 0 ? (largest / unit) * (largest / unit) : 0;
+        top = denominator > top ? denominator : top;
+    }
+    int exponent;
+    frexp(top, &exponent);
+    double factor = ldexp(1, 20 - exponent);
+    for (int32_t j = 0; j < fixed->d; j++) {
+        double unit = fixed->gradient_unit[j], by = unit > 0 ? factor * (largest / unit) * (largest / unit) : 0;
+        s->screen.slope[j] = (float)(fixed->hessian_unit[j] * by);
+        s->screen.add[j] = unit > 0 ? (float)(s->reg_lambda * by) : 1; /* all gradients are 0: any will do */
+        s->screen.weight[j] = 1;
+    }
+    s->screen.scale *= factor;
+    return isfinite(top) && s->reg_lambda * factor >= 0x1p-40;
 }
 
-static double sum_of(const double *values, int32_t n) {
-    double sum = 0;
-    for (int32_t i = 0; i < n; i++)
-        sum += values[i];
-    return sum;
-}
-
-/* The order of this sum is fixed, whatever the instruction set. */
-GMO_INLINE double sum_lanes(const double a[GMO_LANES]) {
-    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
-}
-
-GMO_INLINE double ratio(double numerator, double denominator) { return denominator > 0 ? numerator / denominator : 0; }
-
-/* soft(G, alpha)^2 */
-GMO_INLINE double soft_square(double g, double alpha) {
-    double size = (g < 0 ? -g : g) - alpha;
-    size = size > 0 ? size : 0;
-    return size * size;
-}
-
-/* Scores of both sides summed over all outputs, with a constant Hessian (the row count): one division a side. */
-GMO_INLINE double full_constant(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    double l[GMO_LANES] = {0}, r[GMO_LANES] = {0};
-    const double *unit = s->fixed->gradient_unit;
-    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
-        for (int32_t i = 0; i < GMO_LANES; i++) {
-            l[i] += soft_square(left[j + i] * unit[j + i], s->reg_alpha);
-            r[i] += soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha);
-        }
-    int32_t n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
-    return ratio(sum_lanes(l), n_left + s->reg_lambda) + ratio(sum_lanes(r), n_right + s->reg_lambda);
-}
-
-/* The same with the diagonal of the Hessian [eq. 16]. */
-GMO_INLINE double full_diagonal(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    double l[GMO_LANES] = {0}, r[GMO_LANES] = {0};
-    const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
-    const int32_t *h_left = left + s->fixed->d, *h_total = total + s->fixed->d;
-    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
-        for (int32_t i = 0; i < GMO_LANES; i++) {
-            l[i] += ratio(soft_square(left[j + i] * unit[j + i], s->reg_alpha),
-                          h_left[j + i] * h_unit[j + i] + s->reg_lambda);
-            r[i] += ratio(soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha),
-                          (h_total[j + i] - h_left[j + i]) * h_unit[j + i] + s->reg_lambda);
-        }
-    return sum_lanes(l) + sum_lanes(r);
-}
-
-/* Score of every output of one side into score (d + GMO_LANES,). h is a row's Hessian lanes, or NULL: count rows. */
-GMO_INLINE void side_scores(const gmo_splitter *s, const int32_t *g, const int32_t *h, int32_t count, double *score) {
-    const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
-    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
-        for (int32_t i = 0; i < GMO_LANES; i++)
-            score[j + i] = ratio(soft_square(g[j + i] * unit[j + i], s->reg_alpha),
-                                 (h ? h[j + i] * h_unit[j + i] : count) + s->reg_lambda);
+void gmo_splitter_start_tree(gmo_splitter *s) {
+    const gmo_fixed *fixed = s->fixed;
+    double largest = 0, smallest = INFINITY;
+    for (int32_t j = 0; j < fixed->d; j++) {
+        double unit = fixed->gradient_unit[j];
+        largest = unit > largest ? unit : largest;
+        smallest = unit > 0 && unit < smallest ? unit : smallest;
+    }
+    for (int32_t j = 0; j < fixed->d; j++)
+        s->screen.weight[j] = largest > 0 ? (float)(fixed->gradient_unit[j] / largest) : 0;
+    s->screen.scale = largest * largest;
+    /* L1 shrinkage cancels leading digits, and a side without rows may have no score: then nothing is estimated. */
+    s->screen.on = largest > 0 && s->reg_alpha == 0 && s->min_side > 0 && smallest >= ldexp(largest, -LARGEST_SPREAD);
+    if (s->screen.on && fixed->has_hessian)
+        s->screen.on = scale_denominators(s, largest);
+    /* A term takes fewer than 30 roundings of 2^-24 each; then come d / 8 + 8 or, of the largest, k additions. */
+    s->screen.slack = 1 - (fixed->d / GMO_LANES + 40 + s->top_k) * 0x1p-23;
 }
 
 void gmo_split_scores(const gmo_splitter *s, const int32_t *row, double *score) {
     side_scores(s, row, s->fixed->has_hessian ? row + s->fixed->d : NULL, row[s->fixed->count_lane], score);
 }
 
-/* Sum of the k largest of values (d,), added in descending order; top (k,) is working memory. */
-GMO_INLINE double top_sum(const double *values, int32_t d, int32_t k, double *top) {
-    int32_t size = 0;
-    for (int32_t j = 0; j < d; j++) {
-        double value = values[j];
-        if (size == k && value <= top[k - 1])
-            continue;
-        int32_t at = size < k ? size++ : k - 1;
-        for (; at > 0 && top[at - 1] < value; at--)
-            top[at] = top[at - 1];
-        top[at] = value;
-    }
-    return sum_of(top, size);
+gmo_split gmo_split_better(gmo_split a, gmo_split b) {
+    if (a.feature < 0 || b.feature < 0)
+        return a.feature < 0 ? b : a;
+    if (a.value != b.value)
+        return a.value > b.value ? a : b;
+    return a.feature <= b.feature ? a : b;
 }
 
-/* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. */
-GMO_INLINE double sparse_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, scan_scratch *w) {
-    int32_t d = s->fixed->d, stride = s->shape->stride, count_lane = s->fixed->count_lane;
-    const int32_t *h_left = s->fixed->has_hessian ? left + d : NULL, *h_right = h_left ? w->right + d : NULL;
-    for (int32_t j = 0; j < stride; j++)
-        w->right[j] = total[j] - left[j];
-    side_scores(s, left, h_left, left[count_lane], w->left_score);
-    side_scores(s, w->right, h_right, w->right[count_lane], w->right_score);
-    if (!s->restricted)
-        return top_sum(w->left_score, d, s->top_k, w->top) + top_sum(w->right_score, d, s->top_k, w->top);
-    for (int32_t j = 0; j < d; j++)
-        w->left_score[j] += w->right_score[j];
-    return top_sum(w->left_score, d, s->top_k, w->top);
+GMO_INLINE int32_t bin_count(const gmo_splitter *s, const feature_bins *bins, int32_t bin) {
+    if (bins->cells)
+        return bins->cells[bin * (int64_t)s->shape->stride + s->fixed->count_lane];
+    return bins->start[bin + 1] - bins->start[bin];
 }
 
-GMO_INLINE double candidate_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, scan_scratch *w) {
-    if (s->top_k)
-        return sparse_value(s, left, total, w);
-    return s->fixed->has_hessian ? full_diagonal(s, left, total) : full_constant(s, left, total);
-}
-
-GMO_INLINE void try_candidate(const gmo_splitter *s, int64_t feature, int32_t bin, bool missing_left,
-                              const int32_t *left, const int32_t *total, scan_scratch *w, gmo_split *best) {
-    int64_t n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
-    if (n_left < s->min_side || n_right < s->min_side)
+GMO_INLINE void add_bin(const gmo_splitter *s, const feature_bins *bins, int32_t bin, int32_t *sum) {
+    int32_t stride = s->shape->stride;
+    if (bins->cells) {
+        gmo_add_row(sum, bins->cells + bin * (int64_t)stride, stride);
         return;
-    double value = candidate_value(s, left, total, w);
-    if (value > best->value)
-        *best = (gmo_split){value, 0, feature, n_left, bin, missing_left};
+    }
+    for (int32_t i = bins->start[bin]; i < bins->start[bin + 1]; i++)
+        gmo_add_row(sum, bins->sorted[i], stride);
 }
 
-/* All candidates of one feature, bins in order; missing values right, then left, if the node has any. */
-GMO_INLINE void scan_feature(const gmo_splitter *s, const int32_t *hist, int64_t feature, scan_scratch *w,
-                             gmo_split *best) {
-    const gmo_hist_shape *shape = s->shape;
-    int32_t stride = shape->stride, n_bins = shape->n_bins[feature], count_lane = s->fixed->count_lane;
-    const int32_t *cells = hist + shape->cell_start[feature] * stride;
-    bool missing = shape->has_missing[feature] && cells[n_bins * (int64_t)stride + count_lane] > 0;
-    if (missing)
-        memcpy(w->missing, cells + n_bins * (int64_t)stride, (size_t)stride * sizeof *cells);
-    memset(w->left, 0, (size_t)stride * sizeof *w->left);
-    for (int32_t bin = 0; bin < n_bins - 1 + missing; bin++) {
-        const int32_t *cell = cells + bin * (int64_t)stride;
-        for (int32_t j = 0; j < stride; j++)
-            w->left[j] += cell[j];
-        try_candidate(s, feature, bin, false, w->left, w->total, w, best);
-        if (!missing || bin == n_bins - 1)
-            continue;
-        for (int32_t j = 0; j < stride; j++)
-            w->with_missing[j] = w->left[j] + w->missing[j];
-        try_candidate(s, feature, bin, true, w->with_missing, w->total, w, best);
+GMO_INLINE void push_candidate(const gmo_splitter *s, feature_scan *scan, int32_t bin, int32_t n_left, int32_t n_total,
+                               bool missing_left) {
+    if (n_left < s->min_side || n_total - n_left < s->min_side)
+        return;
+    float by_left = (float)(1 / (n_left + s->reg_lambda)), by_right = (float)(1 / (n_total - n_left + s->reg_lambda));
+    scan->candidates[scan->n_candidates++] = (candidate){bin, n_left, missing_left, by_left, by_right};
+}
+
+/* Candidates of a feature, bins in order; missing values right, then left, if the node has any. An empty bin gives the
+ * candidates of the bin before it once more. */
+GMO_INLINE void list_candidates(const gmo_splitter *s, feature_scan *scan, int32_t n_total) {
+    int32_t n_bins = s->shape->n_bins[scan->feature], n_left = 0, stride = s->shape->stride;
+    scan->n_missing = s->shape->has_missing[scan->feature] ? bin_count(s, &scan->bins, n_bins) : 0;
+    scan->n_candidates = 0;
+    if (scan->n_missing > 0) {
+        memset(scan->missing, 0, (size_t)stride * sizeof *scan->missing);
+        add_bin(s, &scan->bins, n_bins, scan->missing);
     }
+    for (int32_t bin = 0; bin < n_bins - 1 + (scan->n_missing > 0); bin++) {
+        int32_t count = bin_count(s, &scan->bins, bin);
+        if (count == 0 && bin > 0)
+            continue;
+        n_left += count;
+        if (n_total - n_left < s->min_side)
+            break;
+        push_candidate(s, scan, bin, n_left, n_total, false);
+        if (scan->n_missing > 0 && bin < n_bins - 1)
+            push_candidate(s, scan, bin, n_left + scan->n_missing, n_total, true);
+    }
+}
+
+/* Whether its estimate shows that a candidate is worse than the best so far. */
+GMO_INLINE bool is_worse(const gmo_splitter *s, const feature_scan *scan, int32_t c, double best, float *top) {
+    double value;
+    if (!s->screen.on)
+        return false;
+    if (!s->top_k)
+        value = sum8(scan->sums[c]);
+    else {
+        int64_t at = c * (int64_t)(s->fixed->d + GMO_LANES);
+        value = top_estimate(scan->left_scores + at, s->fixed->d, s->top_k, top);
+        if (!s->restricted)
+            value += top_estimate(scan->right_scores + at, s->fixed->d, s->top_k, top);
+    }
+    return value * s->screen.scale < best * s->screen.slack;
+}
+
+/* Scores the candidates of a feature that are not shown to be worse. Within a feature they come in order, so that the
+ * first of equals stays. */
+GMO_INLINE void decide(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, scan_scratch *w,
+                       gmo_split *best) {
+    int32_t stride = s->shape->stride, next = 0;
+    memset(w->left, 0, (size_t)stride * sizeof *w->left);
+    for (int32_t c = 0; c < scan->n_candidates; c++) {
+        if (is_worse(s, scan, c, best->value, w->top))
+            continue;
+        const candidate *at = &scan->candidates[c];
+        for (; next <= at->bin; next++)
+            add_bin(s, &scan->bins, next, w->left);
+        if (at->missing_left)
+            gmo_add_row(w->left, scan->missing, stride);
+        double value = candidate_value(s, w->left, total, &w->score);
+        if (at->missing_left)
+            for (int32_t j = 0; j < stride; j++)
+                w->left[j] -= scan->missing[j];
+        if (value > best->value || (value == best->value && scan->feature < best->feature))
+            *best = (gmo_split){value,   0,  scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
+    }
+}
+
+/* Scores the candidates of the first n scans. */
+GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *total, scan_scratch *w, gmo_split *best) {
+    for (int32_t i = 0; i < n; i++) {
+        list_candidates(s, &w->scans[i], total[s->fixed->count_lane]);
+        if (s->screen.on)
+            memset(w->scans[i].sums, 0, (size_t)w->scans[i].n_candidates * sizeof *w->scans[i].sums);
+    }
+    if (s->screen.on && s->fixed->has_hessian)
+        screen_group(s, w->scans, n, total, true);
+    else if (s->screen.on)
+        screen_group(s, w->scans, n, total, false);
+    for (int32_t i = 0; i < n; i++)
+        decide(s, &w->scans[i], total, w, best);
 }
 
 GMO_CLONES
-static gmo_split scan_features(const gmo_splitter *s, const int32_t *hist, int64_t first, int64_t last,
-                               scan_scratch w) {
-    gmo_split best = {.feature = -1};
-    for (int64_t feature = first; feature < last; feature++)
-        scan_feature(s, hist, feature, &w, &best);
-    return best;
+void gmo_split_scan(const gmo_splitter *s, const int32_t *hist, const int32_t *total, const gmo_hist_block *block,
+                    gmo_split *best) {
+    scan_scratch *w = scratch_of(s, gmo_thread_number());
+    for (int64_t feature = block->first; feature < block->last; feature++) {
+        w->scans[0].feature = feature;
+        w->scans[0].bins = (feature_bins){hist + s->shape->cell_start[feature] * s->shape->stride, NULL, NULL};
+        scan_group(s, 1, total, w, best);
+    }
 }
 
-/* Sums of all rows of the node: the cells of any one feature. */
-static void node_total(const gmo_splitter *s, const int32_t *hist, int32_t *total) {
-    int32_t stride = s->shape->stride;
-    memset(total, 0, (size_t)stride * sizeof *total);
-    for (int64_t cell = 0; cell < s->shape->cell_start[1]; cell++)
-        for (int32_t j = 0; j < stride; j++)
-            total[j] += hist[cell * stride + j];
+/* Sorts the rows by the feature's bin; false if all have the same bin. */
+static bool sort_rows(const gmo_splitter *s, const int32_t *rows, int64_t n_rows, uint8_t *row_bin, feature_scan *scan) {
+    const gmo_binned *data = s->shape->data;
+    int32_t n_cells = (int32_t)(s->shape->cell_start[scan->feature + 1] - s->shape->cell_start[scan->feature]);
+    int32_t *start = scan->start, next[MAX_CELLS];
+    memset(start, 0, (size_t)(n_cells + 1) * sizeof *start);
+    for (int64_t i = 0; i < n_rows; i++) {
+        row_bin[i] = data->bins[rows[i] * data->n_features + scan->feature];
+        start[row_bin[i] + 1]++;
+    }
+    if (start[row_bin[0] + 1] == n_rows)
+        return false;
+    for (int32_t bin = 0; bin < n_cells; bin++) {
+        start[bin + 1] += start[bin];
+        next[bin] = start[bin];
+    }
+    for (int64_t i = 0; i < n_rows; i++)
+        scan->sorted[next[row_bin[i]]++] = s->fixed->rows + rows[i] * (int64_t)s->fixed->stride;
+    scan->bins = (feature_bins){NULL, scan->sorted, start};
+    return true;
 }
 
-static void set_gain(const gmo_splitter *s, scan_scratch *w, gmo_split *best) {
+GMO_CLONES
+void gmo_split_scan_small(const gmo_splitter *s, const int32_t *rows, int64_t n_rows, const int32_t *total,
+                          const gmo_hist_block *block, gmo_split *best) {
+    scan_scratch *w = scratch_of(s, gmo_thread_number());
+    int64_t feature = block->first;
+    while (feature < block->last) {
+        int32_t n = 0;
+        for (; feature < block->last && n < group_size(s); feature++) {
+            w->scans[n].feature = feature;
+            n += sort_rows(s, rows, n_rows, w->row_bin, &w->scans[n]);
+        }
+        scan_group(s, n, total, w, best);
+    }
+}
+
+void gmo_split_finish(const gmo_splitter *s, const int32_t *total, gmo_split *best) {
+    if (best->feature < 0)
+        return;
+    scan_scratch *w = scratch_of(s, gmo_thread_number());
     /* With everything on the left, the right side scores 0 (or is no part of any top k). */
-    double parent = candidate_value(s, w->total, w->total, w);
+    double parent = candidate_value(s, total, total, &w->score);
     best->gain = 0.5 * (best->value - parent) / (s->top_k ? s->top_k : s->fixed->d);
-}
-
-/* A later missing value goes where more rows went, if training showed none at this node. */
-static void set_missing_side(const gmo_splitter *s, const int32_t *hist, int64_t n_total, gmo_split *best) {
-    const gmo_hist_shape *shape = s->shape;
-    int64_t missing_cell = shape->cell_start[best->feature] + shape->n_bins[best->feature];
-    bool missing = shape->has_missing[best->feature] && hist[missing_cell * shape->stride + s->fixed->count_lane] > 0;
-    if (!missing)
-        best->missing_left = 2 * best->n_left >= n_total;
-}
-
-gmo_split gmo_split_find(const gmo_splitter *s, const int32_t *hist) {
-    gmo_split best = {.feature = -1};
-    int64_t m = s->shape->data->n_features;
-    int64_t scores = s->shape->cell_start[m] * s->fixed->d;
-#pragma omp parallel num_threads(s->n_threads) if (GMO_PARALLEL(s -> n_threads, scores * 8))
-    {
-        int64_t thread = omp_get_thread_num(), n = omp_get_num_threads();
-        scan_scratch w = scratch_of(s, (int32_t)thread);
-        node_total(s, hist, w.total);
-        gmo_split own = scan_features(s, hist, m * thread / n, m * (thread + 1) / n, w);
-#pragma omp critical(gmo_split_merge)
-        if (own.value > best.value || (own.value == best.value && own.feature >= 0 && own.feature < best.feature))
-            best = own;
-    }
-    if (best.feature >= 0) {
-        scan_scratch w = scratch_of(s, 0);
-        set_gain(s, &w, &best);
-        set_missing_side(s, hist, w.total[s->fixed->count_lane], &best);
-    }
-    return best;
+    /* A later missing value goes where more rows went, if training showed none at this node. */
+    if (!best->missing_seen)
+        best->missing_left = 2 * best->n_left >= total[s->fixed->count_lane];
 }
