@@ -7,13 +7,14 @@
 
 /* Walks in flight at once: each waits for memory at every node, and they wait together. */
 #define LANES 8
-/* Walks (rows x trees) of a tile: their leaves are found first, then added. */
-#define TILE_WALKS 512
+/* Walks (rows x trees) and trees of a tile, at most: the leaves of its rows are found first, then added. */
+#define TILE_WALKS 2048
+#define TILE_TREES 64
 #define CACHE_LINE 64
 /* Cache lines of a row that one tree reads, roughly. */
 #define WALK_LINES 8
 /* Rows of a block, with their scores, stay in the second-level cache while all trees pass. */
-#define BLOCK_BYTES 262144
+#define BLOCK_BYTES 524288
 
 /* Where the nodes of a tree start: the children of its node k are at 1 + 2 k and 2 + 2 k from there. */
 static int64_t root_of(const gmo_forest *forest, int64_t tree) { return 2 * forest->node_start[tree] + tree; }
@@ -119,22 +120,54 @@ GMO_INLINE void find_leaves(const gmo_predictor *p, const int64_t *trees, int64_
     }
 }
 
-GMO_INLINE void add_leaves(const gmo_forest *forest, int64_t tree, const int32_t *leaf, int64_t n_rows,
-                           double *scores) {
+typedef double double4 __attribute__((vector_size(32), aligned(8), may_alias));
+
+/* Adds outputs j .. j + 4 n_sums of n vectors to a row. The sums stay in registers meanwhile. */
+GMO_INLINE void add_some(double *row, const double *const *vectors, int64_t n, int64_t j, int n_sums) {
+    double4 sum[4];
+    for (int s = 0; s < n_sums; s++)
+        sum[s] = *(const double4 *)(row + j + 4 * s);
+    for (int64_t t = 0; t < n; t++)
+        for (int s = 0; s < n_sums; s++)
+            sum[s] += *(const double4 *)(vectors[t] + j + 4 * s);
+    for (int s = 0; s < n_sums; s++)
+        *(double4 *)(row + j + 4 * s) = sum[s];
+}
+
+/* Adds n vectors of d values to a row, in their order. */
+GMO_INLINE void add_vectors(double *row, const double *const *vectors, int64_t n, int64_t d) {
+    int64_t j = 0;
+    for (; j + 16 <= d; j += 16)
+        add_some(row, vectors, n, j, 4);
+    for (; j + 4 <= d; j += 4)
+        add_some(row, vectors, n, j, 1);
+    for (; j < d; j++)
+        for (int64_t t = 0; t < n; t++)
+            row[j] += vectors[t][j];
+}
+
+/* Adds to each row what its leaves hold; leaf: as find_leaves left it. */
+GMO_INLINE void add_leaves(const gmo_forest *forest, const int64_t *trees, int64_t n_trees, const int32_t *leaf,
+                           int64_t n_rows, double *scores) {
     int64_t d = forest->n_outputs;
-    int32_t output = forest->tree_output[tree];
-    const double *values = forest->leaf_values + forest->value_start[tree];
     for (int64_t i = 0; i < n_rows; i++) {
-        if (leaf[i] < 0)
-            continue;
-        if (output >= 0) {
-            scores[i * d + output] += values[leaf[i]];
-            continue;
+        double *row = scores + i * d;
+        const double *vectors[TILE_TREES];
+        int64_t n = 0;
+        for (int64_t t = 0; t < n_trees; t++) {
+            int32_t number = leaf[t * n_rows + i], output = forest->tree_output[trees[t]];
+            const double *values = forest->leaf_values + forest->value_start[trees[t]];
+            if (number < 0)
+                continue;
+            if (output < 0) {
+                vectors[n++] = values + number * d;
+                continue;
+            }
+            add_vectors(row, vectors, n, d); /* those before it come first */
+            n = 0;
+            row[output] += values[number];
         }
-        const double *restrict from = values + leaf[i] * d;
-        double *restrict to = scores + i * d;
-        for (int64_t j = 0; j < d; j++)
-            to[j] += from[j];
+        add_vectors(row, vectors, n, d);
     }
 }
 
@@ -142,11 +175,11 @@ GMO_INLINE void add_trees(const gmo_predictor *p, const int64_t *trees, int64_t 
                           double *scores, bool is_float64) {
     int32_t leaf[TILE_WALKS];
     int64_t tile = TILE_WALKS / rows->n_rows;
+    tile = tile < TILE_TREES ? tile : TILE_TREES;
     for (int64_t t = 0; t < n_trees; t += tile) {
         int64_t n = n_trees - t < tile ? n_trees - t : tile;
         find_leaves(p, trees + t, n, rows, leaf, is_float64);
-        for (int64_t k = 0; k < n; k++)
-            add_leaves(p->forest, trees[t + k], leaf + k * rows->n_rows, rows->n_rows, scores);
+        add_leaves(p->forest, trees + t, n, leaf, rows->n_rows, scores);
     }
 }
 
