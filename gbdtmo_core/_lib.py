@@ -218,9 +218,10 @@ class Predictor:
             NaN where missing.
         scores : C-contiguous float64 array of shape (n, n_outputs)
         """
-        _raise_for(
-            lib.gmo_predictor_add(self._struct, first, last, _matrix(X), threads, ffi.from_buffer(_DOUBLES, scores))
-        )
+        out = ffi.from_buffer(_DOUBLES, scores)
+        status = lib.gmo_predictor_add(self._struct, first, last, _matrix(X), threads, out)
+        if status:
+            _raise_for(status)
 
 
 _DOUBLES = ffi.typeof("double[]")

@@ -72,7 +72,8 @@ class Model:
     def scores(self, X: NDArray[Any], *, threads: int) -> NDArray[np.float64]:
         """Raw scores (n, n_outputs) of ``X`` (n, m) at the best round."""
         scores = np.empty((len(X), len(self.base_score)))
-        self._predictor.add(X, scores, 0, self._predictor.n_trees, threads=threads)
+        predictor = self._predictor
+        predictor.add(X, scores, 0, predictor.n_trees, threads=threads)
         return scores
 
     def staged_scores(self, X: NDArray[Any], *, threads: int) -> Iterator[NDArray[np.float64]]:
