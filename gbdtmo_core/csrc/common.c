@@ -1,13 +1,29 @@
+#define _DEFAULT_SOURCE /* madvise */
 #include "common.h"
 
 #include <omp.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+/* Arrays from this size on ask for huge pages: rows of a node lie far apart, and each would need a page of its own. */
+#define HUGE_ARRAY ((int64_t)4 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 void *gmo_alloc(int64_t count, size_t size) {
     int64_t bytes;
     if (count < 0 || !gmo_size_mul(count, (int64_t)size, &bytes) || bytes > INT64_MAX - 128)
         return NULL;
     bytes = (bytes / 64 + 1) * 64;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (bytes >= HUGE_ARRAY) {
+        void *memory = aligned_alloc(HUGE_PAGE, (size_t)bytes);
+        if (memory)
+            (void)madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* only a wish */
+        return memory;
+    }
+#endif
     return aligned_alloc(64, (size_t)bytes);
 }
 

@@ -11,7 +11,8 @@
 #define CHUNK_ROWS 4096
 
 gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_hessian) {
-    int64_t used = (int64_t)d * (has_hessian ? 2 : 1) + 1, step = used > 4 ? 8 : 4, size;
+    /* Whole vectors; of wide rows, whole cache lines. */
+    int64_t used = (int64_t)d * (has_hessian ? 2 : 1) + 1, step = used > 32 ? 16 : used > 4 ? 8 : 4, size;
     int64_t stride = (used + step - 1) / step * step;
     if (stride > INT32_MAX / 8 || !gmo_size_mul(n_rows, stride, &size))
         return GMO_ERR_SIZE;

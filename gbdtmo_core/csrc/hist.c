@@ -5,7 +5,7 @@
 /* Histogram bytes that the features of a block may take: part of a usual second-level cache. Of wide rows, which come from
  * memory once a block, more. */
 #define BLOCK_BYTES ((int64_t)256 << 10)
-#define WIDE_BLOCK_BYTES ((int64_t)768 << 10)
+#define WIDE_BLOCK_BYTES ((int64_t)1000 << 10)
 /* Blocks a thread, so that threads end at about the same time. */
 #define BLOCKS_PER_THREAD 4
 /* Cells of a block, numbered in 16 bits. */
@@ -19,8 +19,8 @@
  * rows in the second, CHUNK_LANES of the cells of a few features in the first. A chunk of a row is held in registers. */
 #define BAND_LANES 256
 #define CHUNK_LANES 32
-#define TILE_ROWS 512
-#define GROUP_CELLS 256
+#define TILE_ROWS 256
+#define GROUP_CELLS 512
 #define GROUP_FEATURES 8
 
 static void describe_features(gmo_hist_shape *shape, const uint8_t *has_missing) {
@@ -188,28 +188,29 @@ GMO_INLINE void prefetch_row(const int32_t *derivatives, int64_t row, int32_t st
 /* A row of up to CHUNK_LANES, held in registers while it is added to cells: stores to cells might else be taken to change
  * it. Its lanes are a multiple of 8, and a constant where this is inlined. */
 typedef struct {
-    gmo_int16 first, second;
-    gmo_int8 rest;
+    gmo_int16 sixteens[2];
+    gmo_int8 eights[3];
 } held_row;
 
+/* Vectors of sixteen only where no cell has them across two cache lines. */
 GMO_INLINE held_row hold(const int32_t *row, int32_t lanes) {
-    held_row held = {{0}, {0}, {0}};
-    if (lanes >= 16)
-        held.first = *(const gmo_int16 *)row;
-    if (lanes == 32)
-        held.second = *(const gmo_int16 *)(row + 16);
+    held_row held = {{{0}, {0}}, {{0}, {0}, {0}}};
     if (lanes % 16)
-        held.rest = *(const gmo_int8 *)(row + lanes / 16 * 16);
+        for (int32_t i = 0; 8 * i < lanes && i < 3; i++)
+            held.eights[i] = *(const gmo_int8 *)(row + 8 * i);
+    else
+        for (int32_t i = 0; 16 * i < lanes && i < 2; i++)
+            held.sixteens[i] = *(const gmo_int16 *)(row + 16 * i);
     return held;
 }
 
 GMO_INLINE void add_held(int32_t *cell, const held_row *held, int32_t lanes) {
-    if (lanes >= 16)
-        *(gmo_int16 *)cell += held->first;
-    if (lanes == 32)
-        *(gmo_int16 *)(cell + 16) += held->second;
     if (lanes % 16)
-        *(gmo_int8 *)(cell + lanes / 16 * 16) += held->rest;
+        for (int32_t i = 0; 8 * i < lanes && i < 3; i++)
+            *(gmo_int8 *)(cell + 8 * i) += held->eights[i];
+    else
+        for (int32_t i = 0; 16 * i < lanes && i < 2; i++)
+            *(gmo_int16 *)(cell + 16 * i) += held->sixteens[i];
 }
 
 /* The listed entries of the rows. stride is a constant where this is inlined. */
@@ -289,7 +290,7 @@ GMO_INLINE void find_cells(const gmo_hist_shape *shape, tile *t, bool is_first, 
     }
 }
 
-/* lanes of the rows of a tile, at most CHUNK_LANES and a constant where this is inlined. */
+/* 16 or CHUNK_LANES lanes of the rows of a tile, a constant where this is inlined. */
 GMO_INLINE void add_chunk(const tile *t, const int32_t *derivatives, int32_t stride, int32_t lanes, int32_t *cells) {
     const uint16_t *cell = t->cell;
     int32_t n_features = t->n_features;
@@ -303,19 +304,10 @@ GMO_INLINE void add_chunk(const tile *t, const int32_t *derivatives, int32_t str
 GMO_INLINE void add_band(const tile *t, const int32_t *derivatives, int32_t stride, int32_t first, int32_t last,
                          int32_t *cells) {
     for (int32_t lane = first; lane < last; lane += CHUNK_LANES)
-        switch (last - lane) {
-        case 8:
-            add_chunk(t, derivatives + lane, stride, 8, cells + lane);
-            break;
-        case 16:
+        if (last - lane == 16)
             add_chunk(t, derivatives + lane, stride, 16, cells + lane);
-            break;
-        case 24:
-            add_chunk(t, derivatives + lane, stride, 24, cells + lane);
-            break;
-        default:
+        else
             add_chunk(t, derivatives + lane, stride, CHUNK_LANES, cells + lane);
-        }
 }
 
 /* As many features from first on as make a group. */

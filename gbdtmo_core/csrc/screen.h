@@ -63,6 +63,16 @@ GMO_INLINE float sum_of_lanes(const float16 *v) {
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
+/* 1 / x for x > 0 within float32's middle range, at most SCREEN_RECIPROCAL_ERROR too small: the bits of x, taken from a
+ * constant, are those of a number within 5.1 % of 1 / x, and a step of Newton's method squares the error. A division would
+ * take as long as all the rest. */
+#define SCREEN_RECIPROCAL_ERROR 1e-5
+GMO_INLINE float16 reciprocal(float16 x) {
+    float16 y = (float16)(0x7EF311C3 - (gmo_int16)x);
+    y *= 2 - x * y;
+    return y * (2 - x * y);
+}
+
 /* The part of non-negative values that exceeds t. */
 GMO_INLINE float16 excess(float16 values, float t) {
     float16 over = values - t;
@@ -98,24 +108,34 @@ GMO_INLINE void estimate(const gmo_splitter *s, const feature_scan *scan, const 
         if (has_hessian)
             h += load_ints(scan->missing + s->fixed->d + j);
     }
-    float16 weight = load_floats(screen->weight + j);
-    float16 a = floats(g) * weight, b = floats(load_ints(total + j) - g) * weight, p = weight, q = weight;
-    a *= a;
-    b *= b;
+    float16 a = floats(g), b = floats(load_ints(total + j) - g), p = a, q = b;
     if (has_hessian) {
         float16 slope = load_floats(screen->slope + j), add = load_floats(screen->add + j);
         p = slope * floats(h) + add;
         q = slope * floats(load_ints(total + s->fixed->d + j) - h) + add;
+    } else {
+        float16 weight = load_floats(screen->weight + j);
+        a *= weight;
+        b *= weight;
     }
+    a *= a;
+    b *= b;
     if (kind == SUMS_UNRESTRICTED) {
-        float16 l = has_hessian ? a / p : a * at->by_left, r = has_hessian ? b / q : b * at->by_right;
+        float16 l = a, r = b;
+        if (has_hessian) {
+            l *= reciprocal(p);
+            r *= reciprocal(q);
+        } else {
+            l *= at->by_left;
+            r *= at->by_right;
+        }
         sums[0] += l;
         sums[1] += r;
         sums[2] += excess(l, threshold[0]);
         sums[3] += excess(r, threshold[1]);
         return;
     }
-    float16 both = has_hessian ? (a * q + b * p) / (p * q) : a * at->by_left + b * at->by_right;
+    float16 both = has_hessian ? (a * q + b * p) * reciprocal(p * q) : a * at->by_left + b * at->by_right;
     sums[0] += both;
     if (kind == SUMS_RESTRICTED)
         sums[1] += excess(both, threshold[0]);

@@ -66,8 +66,10 @@ static gmo_status screen_init(gmo_screen *screen, int32_t d) {
     screen->add = gmo_alloc_zero(n, sizeof(float));
     if (!screen->weight || !screen->slope || !screen->add)
         return GMO_ERR_MEMORY;
+    /* The lanes beyond d hold Hessians or counts: such a denominator leaves little of them, and too much only makes an
+     * estimate too large. */
     for (int32_t j = d; j < n; j++)
-        screen->add[j] = 1;
+        screen->add[j] = 0x1p60f;
     return GMO_OK;
 }
 
@@ -127,7 +129,6 @@ static bool scale_denominators(gmo_splitter *s, double largest) {
         double unit = fixed->gradient_unit[j], by = unit > 0 ? factor * (largest / unit) * (largest / unit) : 0;
         s->screen.slope[j] = (float)(fixed->hessian_unit[j] * by);
         s->screen.add[j] = unit > 0 ? (float)(s->reg_lambda * by) : 1; /* all gradients are 0: any will do */
-        s->screen.weight[j] = 1;
     }
     s->screen.scale *= factor;
     return isfinite(top) && s->reg_lambda * factor >= 0x1p-40;
@@ -153,7 +154,7 @@ void gmo_splitter_start_tree(gmo_splitter *s) {
     double roundings = fixed->d / GMO_LANES + 60;
     if (s->top_k)
         roundings *= 2 + (double)fixed->d / s->top_k;
-    s->screen.slack = 1 - roundings * 0x1p-23;
+    s->screen.slack = 1 - roundings * 0x1p-23 - SCREEN_RECIPROCAL_ERROR;
 }
 
 void gmo_split_scores(const gmo_splitter *s, const int32_t *row, double *score) {

@@ -21,8 +21,8 @@ typedef struct {
     bool on;
     double scale;       /* value = estimate * scale */
     double slack;       /* 1 - bound of the relative error of an estimate */
-    float *weight;      /* (d + GMO_LANES,) factor of a gradient; 0 beyond d */
-    float *slope, *add; /* (d + GMO_LANES,) denominator = slope * Hessian + add; slope is 0, add 1 beyond d */
+    float *weight;      /* (d + GMO_LANES,) constant Hessian: factor of a gradient; 0 beyond d */
+    float *slope, *add; /* (d + GMO_LANES,) else: denominator = slope * Hessian + add */
 } gmo_screen;
 
 /* What the search needs besides the node; made once a booster. */
