@@ -24,6 +24,12 @@ gmo_status gmo_grower_init(gmo_grower *g, const gmo_params *params, const gmo_bi
     g->pool = gmo_alloc_zero(g->n_slots, sizeof *g->pool);
     g->slot_owner = gmo_alloc(g->n_slots, sizeof *g->slot_owner);
     g->part_left = gmo_alloc(params->n_threads, sizeof *g->part_left);
+    for (int64_t i = 0; i < g->shape.n_blocks; i++) {
+        int64_t size = gmo_hist_block_size(&g->shape, &g->shape.blocks[i]);
+        g->part_size = size > g->part_size ? size : g->part_size;
+    }
+    g->part_size += GMO_LANES;
+    g->parts = gmo_alloc(2 * params->n_threads * g->part_size, sizeof *g->parts);
     g->totals = gmo_alloc_zero(2 * gmo_total_size(&g->shape), sizeof *g->totals);
     if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->part_left || !g->totals)
         return GMO_ERR_MEMORY;
@@ -39,6 +45,7 @@ void gmo_grower_free(gmo_grower *g) {
     free(g->slot_owner);
     free(g->part_left);
     free(g->totals);
+    free(g->parts);
     free(g->rows);
     free(g->spare);
     free(g->nodes);
@@ -195,61 +202,77 @@ static gmo_status take_slot(gmo_grower *g, int64_t node) {
     return GMO_OK;
 }
 
-/* A node to be searched. Its histogram, if it gets one, is built from its rows or, if parent is given (and overwritten),
- * subtracted from it; then other is the sibling. */
+/* How a node is searched: not at all (a histogram may be built for the sibling's sake), by its rows, or from a histogram
+ * that is built from its rows or is what the sibling's leaves of the parent's. */
+typedef enum { WAY_NONE, WAY_ROWS, WAY_BUILD, WAY_SUBTRACT } search_way;
+
 typedef struct {
-    int64_t node; /* -1: none */
+    int64_t node;
     const int32_t *rows;
     int64_t count;
-    bool wanted;   /* whether a split is looked for */
-    int32_t *hist; /* NULL: searched by its rows */
+    bool wanted; /* whether a split is looked for */
+    search_way way;
+    int32_t *kept;         /* where its histogram is kept; NULL: a block of it lives as long as the block is searched */
+    const int32_t *parent; /* the parent's histogram, for WAY_SUBTRACT; may be kept */
     int32_t *total;
 } search;
 
-/* Builds and searches one block of one node or of two siblings; small: built from rows, large: by subtraction from what
- * its histogram held of the parent. */
-static void search_block(const gmo_grower *g, const gmo_hist_block *block, const search *small, const search *large,
-                         gmo_split best[2], gmo_growth_times *times) {
+/* The block's part of the node's histogram; number: 0 or 1, of the sibling. */
+static int32_t *part_of(const gmo_grower *g, const search *s, const gmo_hist_block *block, int32_t number) {
+    if (s->kept)
+        return s->kept + g->shape.start[block->first];
+    return g->parts + (2 * gmo_thread_number() + number) * g->part_size;
+}
+
+static void scan(const gmo_grower *g, const search *s, const gmo_hist_block *block, const int32_t *part,
+                 gmo_split *best) {
+    if (!s->wanted || s->way == WAY_NONE)
+        return;
+    if (s->way == WAY_ROWS)
+        gmo_split_scan_small(&g->splitter, s->rows, s->count, s->total, block, best);
+    else
+        gmo_split_scan(&g->splitter, part, s->total, block, best);
+}
+
+/* Builds and searches one block of two siblings. */
+static void search_block(const gmo_grower *g, const gmo_hist_block *block, const search pair[2], gmo_split best[2],
+                         gmo_growth_times *times) {
+    const search *small = &pair[0], *large = &pair[1];
+    int32_t *small_part = part_of(g, small, block, 0), *large_part = part_of(g, large, block, 1);
     double start = gmo_seconds();
-    if (small->hist)
-        gmo_hist_build(&g->shape, &g->fixed, small->rows, small->count, small->total, block, small->hist);
+    if (small->way == WAY_BUILD)
+        gmo_hist_build(&g->shape, &g->fixed, small->rows, small->count, small->total, block, small_part);
     double built = gmo_seconds();
     times->histogram += built - start;
-    if (large->hist)
-        for (int64_t f = block->first; f < block->last; f++)
-            gmo_hist_subtract(&g->shape, f, large->hist, small->hist);
-    const search *both[] = {small, large};
-    for (int i = 0; i < 2; i++) {
-        if (!both[i]->wanted)
-            continue;
-        if (both[i]->hist)
-            gmo_split_scan(&g->splitter, both[i]->hist, both[i]->total, block, &best[i]);
-        else
-            gmo_split_scan_small(&g->splitter, both[i]->rows, both[i]->count, both[i]->total, block, &best[i]);
-    }
+    scan(g, small, block, small_part, &best[0]);
+    if (large->way == WAY_SUBTRACT)
+        gmo_hist_subtract(&g->shape, block, large->parent + g->shape.start[block->first], small_part, large_part);
+    scan(g, large, block, large_part, &best[1]);
     times->split += gmo_seconds() - built;
 }
 
 /* Work of a search, in simple operations. */
-static int64_t search_work(const gmo_grower *g, const search *small, const search *large) {
-    int64_t m = g->shape.data->n_features, cells = g->shape.cell_start[m];
-    int64_t rows =
-        (small->hist || small->wanted ? small->count : 0) + (large->wanted && !large->hist ? large->count : 0);
-    return (rows * m + (small->hist ? 2 * cells : 0) + (large->hist ? 3 * cells : 0)) * g->shape.stride;
+static int64_t search_work(const gmo_grower *g, const search pair[2]) {
+    static const int64_t cell_passes[] = {[WAY_NONE] = 0, [WAY_ROWS] = 0, [WAY_BUILD] = 2, [WAY_SUBTRACT] = 3};
+    static const int64_t row_passes[] = {[WAY_NONE] = 0, [WAY_ROWS] = 1, [WAY_BUILD] = 1, [WAY_SUBTRACT] = 0};
+    int64_t m = g->shape.data->n_features, work = 0;
+    for (int i = 0; i < 2; i++)
+        work += row_passes[pair[i].way] * pair[i].count * m + cell_passes[pair[i].way] * g->shape.cell_start[m];
+    return work * g->shape.stride;
 }
 
-static void run_search(gmo_grower *g, const search *small, const search *large) {
+static void run_search(gmo_grower *g, const search pair[2]) {
     gmo_split best[2] = {{.feature = -1}, {.feature = -1}};
     int32_t n_threads = g->params->n_threads;
-    if (small->hist)
-        g->times.entries += gmo_hist_entries(&g->shape, small->rows, small->count);
-#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, search_work(g, small, large)))
+    if (pair[0].way == WAY_BUILD)
+        g->times.entries += gmo_hist_entries(&g->shape, pair[0].rows, pair[0].count);
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, search_work(g, pair)))
     {
         gmo_split own[2] = {{.feature = -1}, {.feature = -1}};
         gmo_growth_times times = {0};
 #pragma omp for schedule(dynamic, 1) nowait
         for (int64_t b = 0; b < g->shape.n_blocks; b++)
-            search_block(g, &g->shape.blocks[b], small, large, own, &times);
+            search_block(g, &g->shape.blocks[b], pair, own, &times);
 #pragma omp critical(gmo_grow_merge)
         {
             for (int i = 0; i < 2; i++)
@@ -258,75 +281,84 @@ static void run_search(gmo_grower *g, const search *small, const search *large) 
             g->times.split += times.split / gmo_thread_count();
         }
     }
-    const search *both[] = {small, large};
     for (int i = 0; i < 2; i++)
-        if (both[i]->wanted) {
-            gmo_split_finish(&g->splitter, both[i]->total, &best[i]);
-            g->nodes[both[i]->node].split = best[i];
+        if (pair[i].wanted && pair[i].way != WAY_NONE) {
+            gmo_split_finish(&g->splitter, pair[i].total, &best[i]);
+            g->nodes[pair[i].node].split = best[i];
         }
 }
 
 static search search_of(const gmo_grower *g, int64_t node, bool wanted) {
     const gmo_node *n = &g->nodes[node];
-    return (search){node, g->rows + n->begin, n->count, wanted, NULL, NULL};
+    return (search){node, g->rows + n->begin, n->count, wanted, WAY_NONE, NULL, NULL, NULL};
 }
+
+static const search no_search = {.node = -1};
 
 static bool is_small(const gmo_grower *g, int64_t node) { return g->nodes[node].count <= g->splitter.small_rows; }
 
-/* Gives a search from rows its total, and a slot for its histogram unless the node is searched by its rows. */
-static gmo_status prepare(gmo_grower *g, search *s, bool needs_histogram, int32_t *spare_total) {
+/* Whether a histogram of the node may serve a child: one that may be split, and has too many rows for a search by them. */
+static bool is_worth_keeping(const gmo_grower *g, int64_t node) {
+    int64_t most_rows = g->nodes[node].count - g->splitter.min_side; /* of a child */
+    return g->nodes[node].depth + 1 < g->params->max_depth && most_rows >= 2 * g->splitter.min_side &&
+           most_rows > g->splitter.small_rows;
+}
+
+/* Sets a search up that sums the node's rows: by its rows, or with a histogram. */
+static gmo_status prepare(gmo_grower *g, search *s, search_way way, int32_t *spare_total) {
+    s->way = way;
     s->total = spare_total;
-    if (needs_histogram) {
+    if (way == WAY_BUILD && s->wanted && is_worth_keeping(g, s->node)) {
         GMO_TRY(take_slot(g, s->node));
-        s->hist = g->pool[g->nodes[s->node].slot];
+        s->kept = g->pool[g->nodes[s->node].slot];
         s->total = slot_total(g, g->nodes[s->node].slot);
     }
     gmo_fixed_total(&g->fixed, s->rows, s->count, s->total);
     return GMO_OK;
 }
 
-static const search no_search = {.node = -1};
-
-gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
-    search own = search_of(g, node, true);
-    GMO_TRY(prepare(g, &own, !is_small(g, node), g->totals));
-    run_search(g, &own, &no_search);
-    return GMO_OK;
+/* Sets the larger child's search up by subtraction; it takes the parent's slot over if its histogram is worth keeping. */
+static void prepare_difference(gmo_grower *g, int64_t parent, const search *small, search *large) {
+    int64_t slot = g->nodes[parent].slot;
+    const int32_t *parent_total = slot_total(g, slot);
+    large->way = WAY_SUBTRACT;
+    large->parent = g->pool[slot];
+    large->total = g->totals + gmo_total_size(&g->shape);
+    if (is_worth_keeping(g, large->node)) {
+        g->nodes[parent].slot = -1;
+        g->nodes[large->node].slot = slot;
+        g->slot_owner[slot] = large->node;
+        large->kept = g->pool[slot];
+        large->total = slot_total(g, slot);
+    }
+    for (int32_t j = 0; j < g->shape.stride; j++)
+        large->total[j] = parent_total[j] - small->total[j];
 }
 
-/* The parent's slot becomes the larger child's. */
-static void inherit_slot(gmo_grower *g, int64_t parent, search *large, const search *small) {
-    int64_t slot = g->nodes[parent].slot;
-    g->nodes[parent].slot = -1;
-    g->nodes[large->node].slot = slot;
-    g->slot_owner[slot] = large->node;
-    large->hist = g->pool[slot];
-    large->total = slot_total(g, slot);
-    for (int32_t j = 0; j < g->shape.stride; j++)
-        large->total[j] -= small->total[j];
+gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
+    search pair[2] = {search_of(g, node, true), no_search};
+    GMO_TRY(prepare(g, &pair[0], is_small(g, node) ? WAY_ROWS : WAY_BUILD, g->totals));
+    run_search(g, pair);
+    return GMO_OK;
 }
 
 gmo_status gmo_grower_search_children(gmo_grower *g, int64_t parent, int64_t left, int64_t right, bool want_left,
                                       bool want_right) {
     bool left_larger = g->nodes[left].count > g->nodes[right].count;
-    search large = left_larger ? search_of(g, left, want_left) : search_of(g, right, want_right);
-    search small = left_larger ? search_of(g, right, want_right) : search_of(g, left, want_left);
-    bool subtract = large.wanted && !is_small(g, large.node) && g->nodes[parent].slot >= 0;
-    if (!subtract)
-        gmo_grower_release(g, parent);
-    if (small.wanted || subtract)
-        GMO_TRY(prepare(g, &small, subtract || !is_small(g, small.node), g->totals));
-    bool rebuild = large.wanted && !subtract && !is_small(g, large.node);
+    search pair[2] = {left_larger ? search_of(g, right, want_right) : search_of(g, left, want_left),
+                      left_larger ? search_of(g, left, want_left) : search_of(g, right, want_right)};
+    search *small = &pair[0], *large = &pair[1];
+    bool by_histogram = large->wanted && !is_small(g, large->node);
+    bool subtract = by_histogram && g->nodes[parent].slot >= 0, rebuild = by_histogram && !subtract;
+    if (small->wanted || subtract)
+        GMO_TRY(prepare(g, small, subtract || !is_small(g, small->node) ? WAY_BUILD : WAY_ROWS, g->totals));
     if (subtract)
-        inherit_slot(g, parent, &large, &small);
-    else if (rebuild)
-        large.wanted = false;
-    else if (large.wanted)
-        GMO_TRY(prepare(g, &large, false, g->totals + gmo_total_size(&g->shape)));
-    run_search(g, &small, &large);
-    if (small.hist && (!small.wanted || is_small(g, small.node)))
-        gmo_grower_release(g, small.node);
-    return rebuild ? gmo_grower_search(g, large.node) : GMO_OK;
+        prepare_difference(g, parent, small, large);
+    else if (large->wanted && !rebuild)
+        GMO_TRY(prepare(g, large, WAY_ROWS, g->totals + gmo_total_size(&g->shape)));
+    run_search(g, pair);
+    gmo_grower_release(g, parent);
+    return rebuild ? gmo_grower_search(g, large->node) : GMO_OK;
 }
 
 /* Whether node a is split before node b: larger gain, then the one made first. */

@@ -113,6 +113,10 @@ static int64_t feature_size(const gmo_hist_shape *shape, int64_t f) {
     return (shape->cell_start[f + 1] - shape->cell_start[f]) * shape->stride;
 }
 
+int64_t gmo_hist_block_size(const gmo_hist_shape *shape, const gmo_hist_block *block) {
+    return (shape->cell_start[block->last] - shape->cell_start[block->first]) * shape->stride;
+}
+
 /* Lists the block's entries outside the most frequent bins, if they are few. */
 static gmo_status list_entries(const gmo_hist_shape *shape, gmo_hist_block *block) {
     int64_t n = shape->data->n_rows, m = shape->data->n_features, n_entries = 0;
@@ -241,10 +245,11 @@ GMO_INLINE void add_listed(const gmo_hist_block *block, const gmo_fixed *fixed, 
 
 /* All bins of the rows. */
 GMO_INLINE void add_all(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
-                        const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
+                        const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *part) {
     int64_t m = shape->data->n_features, first = block->first, n_features = block->last - first;
     const uint8_t *bins = shape->data->bins + first;
-    const int64_t *feature_start = shape->start + first;
+    const int64_t *cell_start = shape->cell_start + first;
+    int64_t first_cell = cell_start[0];
     const int32_t *derivatives = fixed->rows;
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t row = rows ? rows[i] : i;
@@ -256,12 +261,12 @@ GMO_INLINE void add_all(const gmo_hist_shape *shape, const gmo_hist_block *block
         const int32_t *add = derivatives + row * stride;
         if (stride == 4) {
             for (int64_t f = 0; f < n_features; f++)
-                gmo_add_row(hist + feature_start[f] + bin[f] * (int64_t)stride, add, stride);
+                gmo_add_row(part + (cell_start[f] - first_cell + bin[f]) * stride, add, stride);
             continue;
         }
         held_row held = hold(add, stride);
         for (int64_t f = 0; f < n_features; f++)
-            add_held(hist + feature_start[f] + bin[f] * (int64_t)stride, &held, stride);
+            add_held(part + (cell_start[f] - first_cell + bin[f]) * stride, &held, stride);
     }
 }
 
@@ -321,7 +326,7 @@ GMO_INLINE int32_t group_size(const gmo_hist_shape *shape, int64_t first, int64_
 
 /* All bins of rows wider than CHUNK_LANES. */
 GMO_INLINE void add_wide(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
-                         const int32_t *rows, int64_t n_rows, int32_t *hist) {
+                         const int32_t *rows, int64_t n_rows, int32_t *part) {
     int32_t stride = shape->stride;
     tile t;
     for (int32_t band = 0; band < stride; band += BAND_LANES)
@@ -333,75 +338,75 @@ GMO_INLINE void add_wide(const gmo_hist_shape *shape, const gmo_hist_block *bloc
                 t.n_features = group_size(shape, t.first, block->last);
                 find_cells(shape, &t, t.first == block->first, fixed->rows + band);
                 add_band(&t, fixed->rows, stride, band, band + BAND_LANES < stride ? band + BAND_LANES : stride,
-                         hist + shape->start[t.first]);
+                         part + (shape->cell_start[t.first] - shape->cell_start[block->first]) * stride);
             }
         }
 }
 
 GMO_INLINE void add_rows(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
-                         const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
+                         const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *part) {
     if (block->entry)
-        add_listed(block, fixed, rows, n_rows, stride, hist + shape->start[block->first]);
+        add_listed(block, fixed, rows, n_rows, stride, part);
     else if (stride > CHUNK_LANES)
-        add_wide(shape, block, fixed, rows, n_rows, hist);
+        add_wide(shape, block, fixed, rows, n_rows, part);
     else
-        add_all(shape, block, fixed, rows, n_rows, stride, hist);
+        add_all(shape, block, fixed, rows, n_rows, stride, part);
 }
 
 /* Known strides are written out, so that a row stays in registers. */
 GMO_CLONES
 static void add_block(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
-                      const int32_t *rows, int64_t n_rows, int32_t *hist) {
+                      const int32_t *rows, int64_t n_rows, int32_t *part) {
     switch (shape->stride) {
     case 4:
-        add_rows(shape, block, fixed, rows, n_rows, 4, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 4, part);
         break;
     case 8:
-        add_rows(shape, block, fixed, rows, n_rows, 8, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 8, part);
         break;
     case 16:
-        add_rows(shape, block, fixed, rows, n_rows, 16, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 16, part);
         break;
     case 24:
-        add_rows(shape, block, fixed, rows, n_rows, 24, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 24, part);
         break;
     case 32:
-        add_rows(shape, block, fixed, rows, n_rows, 32, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 32, part);
         break;
     default:
-        add_rows(shape, block, fixed, rows, n_rows, shape->stride, hist);
+        add_rows(shape, block, fixed, rows, n_rows, shape->stride, part);
     }
 }
 
 /* The cells of the most frequent bins, which the lists leave out: what the others leave of the total. */
 GMO_CLONES
 static void fill_frequent(const gmo_hist_shape *shape, const gmo_hist_block *block, const int32_t *total,
-                          int32_t *hist) {
-    int32_t stride = shape->stride;
+                          int32_t *part) {
+    int32_t stride = shape->stride, *cells = part;
     for (int64_t f = block->first; f < block->last; f++) {
-        int32_t *cells = hist + shape->start[f], *rest = cells + shape->frequent[f] * (int64_t)stride;
+        int32_t *rest = cells + shape->frequent[f] * (int64_t)stride, *end = cells + feature_size(shape, f);
         memcpy(rest, total, (size_t)stride * sizeof *rest);
-        for (const int32_t *other = cells; other < cells + feature_size(shape, f); other += stride)
-            if (other != rest)
+        for (; cells < end; cells += stride)
+            if (cells != rest)
                 for (int32_t j = 0; j < stride; j++)
-                    rest[j] -= other[j];
+                    rest[j] -= cells[j];
     }
 }
 
 void gmo_hist_build(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
-                    const int32_t *total, const gmo_hist_block *block, int32_t *hist) {
-    int32_t *first = hist + shape->start[block->first], *end = hist + shape->start[block->last - 1];
-    end += feature_size(shape, block->last - 1);
-    memset(first, 0, (size_t)(end - first) * sizeof *hist);
-    add_block(shape, block, fixed, rows, n_rows, hist);
+                    const int32_t *total, const gmo_hist_block *block, int32_t *part) {
+    memset(part, 0, (size_t)gmo_hist_block_size(shape, block) * sizeof *part);
+    add_block(shape, block, fixed, rows, n_rows, part);
     if (block->entry)
-        fill_frequent(shape, block, total, hist);
+        fill_frequent(shape, block, total, part);
 }
 
-void gmo_hist_subtract(const gmo_hist_shape *shape, int64_t feature, int32_t *parent, const int32_t *child) {
-    int64_t begin = shape->start[feature], end = begin + feature_size(shape, feature);
-    for (int64_t i = begin; i < end; i++)
-        parent[i] -= child[i];
+GMO_CLONES
+void gmo_hist_subtract(const gmo_hist_shape *shape, const gmo_hist_block *block, const int32_t *parent,
+                       const int32_t *child, int32_t *part) {
+    int64_t size = gmo_hist_block_size(shape, block);
+    for (int64_t i = 0; i < size; i++)
+        part[i] = parent[i] - child[i];
 }
 
 int64_t gmo_hist_entries(const gmo_hist_shape *shape, const int32_t *rows, int64_t n_rows) {

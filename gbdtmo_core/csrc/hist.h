@@ -15,7 +15,8 @@ typedef struct {
 
 /* Shape of a histogram: feature f has cells cell_start[f] .. cell_start[f + 1], one a bin and, if rows miss it in
  * training, a last one for them. A cell has stride integers, laid out as a row of gmo_fixed; those of a feature lie one
- * after the other from start[f] on. Between blocks lie GMO_LANES spare integers, since vectors may read beyond a cell. */
+ * after the other from start[f] on. Between blocks lie GMO_LANES spare integers, since vectors may read beyond a cell. The
+ * part of block b begins at start[b->first]. */
 typedef struct {
     const gmo_binned *data;
     int64_t *cell_start;    /* (n_features + 1,) */
@@ -34,11 +35,15 @@ gmo_status gmo_hist_shape_init(gmo_hist_shape *shape, const gmo_binned *data, co
                                int32_t stride, int32_t n_threads);
 void gmo_hist_shape_free(gmo_hist_shape *shape);
 
-/* Sums the listed rows, or all n_rows if rows is NULL, into the block's part of hist (shape->size,). total: their sum. */
+/* Integers of a block's cells. */
+int64_t gmo_hist_block_size(const gmo_hist_shape *shape, const gmo_hist_block *block);
+/* Sums the listed rows, or all n_rows if rows is NULL, into part, the block's part of a histogram, with GMO_LANES spare
+ * integers. total: sum of the rows. */
 void gmo_hist_build(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
-                    const int32_t *total, const gmo_hist_block *block, int32_t *hist);
-/* parent -= child for one feature. */
-void gmo_hist_subtract(const gmo_hist_shape *shape, int64_t feature, int32_t *parent, const int32_t *child);
+                    const int32_t *total, const gmo_hist_block *block, int32_t *part);
+/* part = parent - child for the block's parts of three histograms; part may be parent. */
+void gmo_hist_subtract(const gmo_hist_shape *shape, const gmo_hist_block *block, const int32_t *parent,
+                       const int32_t *child, int32_t *part);
 /* How many entries outside the features' most frequent bins these rows have: what no histogram can do without adding. */
 int64_t gmo_hist_entries(const gmo_hist_shape *shape, const int32_t *rows, int64_t n_rows);
 

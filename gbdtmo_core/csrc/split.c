@@ -278,12 +278,12 @@ GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *tota
 }
 
 GMO_CLONES
-void gmo_split_scan(const gmo_splitter *s, const int32_t *hist, const int32_t *total, const gmo_hist_block *block,
+void gmo_split_scan(const gmo_splitter *s, const int32_t *part, const int32_t *total, const gmo_hist_block *block,
                     gmo_split *best) {
     scan_scratch *w = scratch_of(s, gmo_thread_number());
     for (int64_t feature = block->first; feature < block->last; feature++) {
         w->scans[0].feature = feature;
-        w->scans[0].bins = (feature_bins){hist + s->shape->start[feature], NULL, NULL};
+        w->scans[0].bins = (feature_bins){part + s->shape->start[feature] - s->shape->start[block->first], NULL, NULL};
         scan_group(s, 1, total, w, best);
     }
 }

@@ -49,8 +49,9 @@ void gmo_splitter_start_tree(gmo_splitter *splitter);
 static inline int64_t gmo_total_size(const gmo_hist_shape *shape) { return (int64_t)shape->stride + GMO_LANES; }
 
 /* Looks for a better split than *best among the features of a block; a thread calls it with its own best. Of equal splits
- * the one of the lowest feature, then the lowest bin wins, in whatever order blocks are taken. total: of the node. */
-void gmo_split_scan(const gmo_splitter *splitter, const int32_t *hist, const int32_t *total,
+ * the one of the lowest feature, then the lowest bin wins, in whatever order blocks are taken. part: the block's part of the node's histogram; total: of the
+ * node. */
+void gmo_split_scan(const gmo_splitter *splitter, const int32_t *part, const int32_t *total,
                     const gmo_hist_block *block, gmo_split *best);
 /* The same from the n_rows <= small_rows rows of the node. */
 void gmo_split_scan_small(const gmo_splitter *splitter, const int32_t *rows, int64_t n_rows, const int32_t *total,

@@ -61,7 +61,8 @@ static int32_t *build(const problem *p, const int32_t *rows, int64_t n_rows) {
     int32_t *hist = gmo_alloc_zero(p->shape.size, sizeof *hist), *total = gmo_alloc(p->fixed.stride, sizeof *total);
     gmo_fixed_total(&p->fixed, rows, n_rows, total);
     for (int64_t b = 0; b < p->shape.n_blocks; b++)
-        gmo_hist_build(&p->shape, &p->fixed, rows, n_rows, total, &p->shape.blocks[b], hist);
+        gmo_hist_build(&p->shape, &p->fixed, rows, n_rows, total, &p->shape.blocks[b],
+                       hist + p->shape.start[p->shape.blocks[b].first]);
     free(total);
     return hist;
 }
@@ -132,8 +133,11 @@ static void subtraction_equals_building(void) {
         problem p = make_problem(5, true, threads);
         int32_t *parent = build(&p, NULL, N), *child = build(&p, rows, n_rows), *own = build(&p, others, n_others);
         int64_t at = 0;
+        for (int64_t b = 0; b < p.shape.n_blocks; b++) {
+            int64_t start = p.shape.start[p.shape.blocks[b].first];
+            gmo_hist_subtract(&p.shape, &p.shape.blocks[b], parent + start, child + start, parent + start);
+        }
         for (int64_t f = 0; f < M; f++) {
-            gmo_hist_subtract(&p.shape, f, parent, child);
             int64_t size = (n_bins[f] + has_missing[f]) * (int64_t)p.shape.stride;
             CHECK(memcmp(parent + p.shape.start[f], own + p.shape.start[f], (size_t)size * 4) == 0);
             if (threads == 1)

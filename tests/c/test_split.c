@@ -38,7 +38,8 @@ static void prepare(const node *t, const gmo_params *params, int64_t *edge_start
         s->rows[i] = (int32_t)i;
     gmo_fixed_total(&s->fixed, NULL, t->n, s->total);
     for (int64_t b = 0; b < s->shape.n_blocks; b++)
-        gmo_hist_build(&s->shape, &s->fixed, NULL, t->n, s->total, &s->shape.blocks[b], s->hist);
+        gmo_hist_build(&s->shape, &s->fixed, NULL, t->n, s->total, &s->shape.blocks[b],
+                       s->hist + s->shape.start[s->shape.blocks[b].first]);
 }
 
 /* The best split; blocks are taken from the last to the first, since their order must not matter. */
@@ -48,7 +49,8 @@ static gmo_split search(const searched *s, int64_t n, bool by_rows) {
         if (by_rows)
             gmo_split_scan_small(&s->splitter, s->rows, n, s->total, &s->shape.blocks[b], &best);
         else
-            gmo_split_scan(&s->splitter, s->hist, s->total, &s->shape.blocks[b], &best);
+            gmo_split_scan(&s->splitter, s->hist + s->shape.start[s->shape.blocks[b].first], s->total,
+                           &s->shape.blocks[b], &best);
     gmo_split_finish(&s->splitter, s->total, &best);
     return best;
 }
