@@ -102,7 +102,7 @@ static int64_t part_rows(const gmo_binned *data, const gmo_split *split, int32_t
 static int64_t part_node(gmo_grower *g, const gmo_node *node) {
     int32_t *rows = g->rows + node->begin, *spare = g->spare, n_threads = g->params->n_threads;
     int64_t count = node->count, n_left = 0;
-    if (!GMO_PARALLEL(n_threads, count * 16)) {
+    if (!GMO_PARALLEL(n_threads, count * 64)) {
         n_left = part_rows(g->shape.data, &node->split, rows, spare, count);
         memcpy(rows + n_left, spare, (size_t)(count - n_left) * sizeof *rows);
         return n_left;

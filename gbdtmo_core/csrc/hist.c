@@ -6,8 +6,9 @@
  * memory once a block, more. */
 #define BLOCK_BYTES ((int64_t)256 << 10)
 #define WIDE_BLOCK_BYTES ((int64_t)1000 << 10)
-/* Blocks a thread, so that threads end at about the same time. */
-#define BLOCKS_PER_THREAD 4
+/* Blocks a thread, so that threads end at about the same time. Narrow rows have one: reading a row's list costs as much as
+ * several entries, once a block. */
+#define WIDE_BLOCKS_PER_THREAD 4
 /* Cells of a block, numbered in 16 bits. */
 #define BLOCK_CELLS ((int64_t)1 << 16)
 /* Share of entries up to which a block keeps them in lists: a listed entry costs more than one of a full row. */
@@ -82,11 +83,12 @@ static int64_t feature_cost(const gmo_hist_shape *shape, int64_t f) {
 /* Blocks of features in order, each within its bytes, BLOCK_CELLS and an even share of the work. */
 static void divide_blocks(gmo_hist_shape *shape, int32_t n_threads) {
     int64_t m = shape->data->n_features, first = 0, cost = 0, share = 0;
+    bool is_wide = shape->stride > CHUNK_LANES;
     for (int64_t f = 0; f < m; f++)
         share += feature_cost(shape, f);
-    share = n_threads > 1 ? share / (n_threads * BLOCKS_PER_THREAD) : share;
+    share = n_threads > 1 ? share / (n_threads * (is_wide ? WIDE_BLOCKS_PER_THREAD : 1)) : share;
     int64_t lanes = shape->stride < BAND_LANES ? shape->stride : BAND_LANES;
-    int64_t most_bytes = shape->stride > CHUNK_LANES ? WIDE_BLOCK_BYTES : BLOCK_BYTES;
+    int64_t most_bytes = is_wide ? WIDE_BLOCK_BYTES : BLOCK_BYTES;
     shape->n_blocks = 0;
     for (int64_t f = 0; f < m; f++) {
         int64_t cells = shape->cell_start[f + 1] - shape->cell_start[first];
