@@ -4,7 +4,7 @@
 
 /* Histogram bytes that the features of a block may take: part of a usual second-level cache. Of wide rows, which come from
  * memory once a block, more. */
-#define BLOCK_BYTES ((int64_t)256 << 10)
+#define BLOCK_BYTES ((int64_t)192 << 10)
 #define WIDE_BLOCK_BYTES ((int64_t)1000 << 10)
 /* Blocks a thread, so that threads end at about the same time. Narrow rows have one: reading a row's list costs as much as
  * several entries, once a block. */
