@@ -259,6 +259,7 @@ class BaseGBDTMO(BaseEstimator):
             if validation is not None and valid_bins is not None:
                 booster.validate(valid_bins, validation[1])
             n_rounds = self._boost(booster, validation is not None)
+            self.training_profile_ = booster.profile()
             return Model(
                 loss=loss,
                 target_ndim=target_ndim,

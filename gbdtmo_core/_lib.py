@@ -28,6 +28,18 @@ METRICS = {
 GROWTHS = {"complete": lib.GMO_GROWTH_COMPLETE, "released": lib.GMO_GROWTH_RELEASED}
 BINNINGS = {"quantile": lib.GMO_BINNING_QUANTILE, "released": lib.GMO_BINNING_RELEASED}
 
+PROFILE_COLUMNS = {
+    "gradient": lib.GMO_PROFILE_GRADIENT,
+    "rounding": lib.GMO_PROFILE_ROUNDING,
+    "histogram": lib.GMO_PROFILE_HISTOGRAM,
+    "split": lib.GMO_PROFILE_SPLIT,
+    "partition": lib.GMO_PROFILE_PARTITION,
+    "leaf": lib.GMO_PROFILE_LEAF,
+    "evaluation": lib.GMO_PROFILE_EVALUATION,
+    "total": lib.GMO_PROFILE_TOTAL,
+    "entries": lib.GMO_PROFILE_ENTRIES,
+}
+
 
 def _raise_for(status: int) -> None:
     if status == lib.GMO_OK:
@@ -332,6 +344,13 @@ class Booster:
         progress = self._progress()
         shape = (progress.n_rounds, progress.n_tracks)
         return _copy(progress.history, np.float64, shape[0] * shape[1]).reshape(shape)
+
+    def profile(self) -> dict[str, NDArray[np.float64]]:
+        """Seconds of every round by part, and the entries its histograms added: ``gmo_progress.profile`` by column."""
+        progress = self._progress()
+        shape = (progress.n_rounds, lib.GMO_PROFILE_COLUMNS)
+        table = _copy(progress.profile, np.float64, shape[0] * shape[1]).reshape(shape)
+        return {name: table[:, column] for name, column in PROFILE_COLUMNS.items()}
 
     def last_metric(self) -> float:
         """Mean over the tracks that go on of the validation metric after the last round."""

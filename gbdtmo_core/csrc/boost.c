@@ -17,7 +17,8 @@ struct gmo_booster {
     double *scores, *gradient, *hessian; /* (n, d); hessian is NULL if constant */
     double *valid_scores;                /* (n_valid, d) */
     double *history;                     /* (n_rounds, n_tracks) */
-    int64_t n_rounds, history_capacity;
+    double *profile;                     /* (n_rounds, GMO_PROFILE_COLUMNS) */
+    int64_t n_rounds, history_capacity, profile_capacity;
     int64_t *best_round; /* (n_tracks,) */
     double *best_value;  /* (n_tracks,) */
     bool *stopped;       /* (n_tracks,) */
@@ -102,7 +103,7 @@ void gmo_booster_free(gmo_booster *b) {
     gmo_grower_free(&b->grower);
     gmo_trees_free(&b->trees);
     void *arrays[] = {b->base_score, b->scores,     b->gradient,   b->hessian, b->valid_scores,
-                      b->history,    b->best_round, b->best_value, b->stopped};
+                      b->history,    b->profile,    b->best_round, b->best_value, b->stopped};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
     free(b);
@@ -206,17 +207,48 @@ static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
     return finite ? GMO_OK : GMO_ERR_NUMERIC;
 }
 
+/* Adds the seconds since *since to a column of this round's profile; *since becomes now. */
+static void charge(gmo_booster *b, int column, double *since) {
+    double now = gmo_seconds();
+    b->profile[b->n_rounds * GMO_PROFILE_COLUMNS + column] += now - *since;
+    *since = now;
+}
+
+static gmo_status open_profile(gmo_booster *b) {
+    int64_t needed;
+    if (!gmo_size_mul(b->n_rounds + 1, GMO_PROFILE_COLUMNS, &needed))
+        return GMO_ERR_SIZE;
+    GMO_TRY(gmo_reserve((void **)&b->profile, &b->profile_capacity, needed, sizeof *b->profile));
+    memset(b->profile + b->n_rounds * GMO_PROFILE_COLUMNS, 0, GMO_PROFILE_COLUMNS * sizeof *b->profile);
+    b->grower.times = (gmo_growth_times){0};
+    return GMO_OK;
+}
+
+static void close_profile(gmo_booster *b, double start) {
+    double *row = b->profile + b->n_rounds * GMO_PROFILE_COLUMNS;
+    const gmo_growth_times *times = &b->grower.times;
+    row[GMO_PROFILE_HISTOGRAM] = times->histogram;
+    row[GMO_PROFILE_SPLIT] = times->split;
+    row[GMO_PROFILE_PARTITION] = times->partition;
+    row[GMO_PROFILE_ENTRIES] = (double)times->entries;
+    row[GMO_PROFILE_TOTAL] = gmo_seconds() - start;
+}
+
 /* One tree for outputs first .. first + fixed.d (output: the one it serves, -1: all). */
 static gmo_status add_tree(gmo_booster *b, int32_t output) {
     int32_t first = output < 0 ? 0 : output;
+    double since = gmo_seconds();
     GMO_TRY(gmo_fixed_round(&b->grower.fixed, b->gradient, b->hessian, b->n_outputs, first, b->params.n_threads));
+    charge(b, GMO_PROFILE_ROUNDING, &since);
     if (b->n_rounds > INT32_MAX)
         return GMO_ERR_SIZE;
     GMO_TRY(gmo_trees_open(&b->trees, output, (int32_t)b->n_rounds));
     gmo_status status =
         b->params.growth == GMO_GROWTH_RELEASED ? gmo_grow_released(&b->grower) : gmo_grow_complete(&b->grower);
+    since = gmo_seconds();
     if (status == GMO_OK)
         status = finish_leaves(b, first);
+    charge(b, GMO_PROFILE_LEAF, &since);
     if (status != GMO_OK) {
         gmo_trees_drop(&b->trees);
         return status;
@@ -226,7 +258,9 @@ static gmo_status add_tree(gmo_booster *b, int32_t output) {
     gmo_forest forest;
     gmo_trees_view(&b->trees, b->n_outputs, &forest);
     int64_t tree = b->trees.n_trees - 1;
-    return gmo_forest_predict(&forest, &tree, 1, &b->valid, b->params.n_threads, b->valid_scores);
+    status = gmo_forest_predict(&forest, &tree, 1, &b->valid, b->params.n_threads, b->valid_scores);
+    charge(b, GMO_PROFILE_EVALUATION, &since);
+    return status;
 }
 
 /* Notes the metric of the round now finished for one track, and whether it has not improved for too long. The released
@@ -263,15 +297,21 @@ static gmo_status evaluate(gmo_booster *b) {
 }
 
 static gmo_status boost_round(gmo_booster *b) {
+    double start = gmo_seconds(), since = start;
+    GMO_TRY(open_profile(b));
     gmo_loss_derivatives(b->params.loss, &b->train_target, b->scores, b->train.n_rows, b->n_outputs,
                          b->params.n_threads, b->gradient, b->hessian);
+    charge(b, GMO_PROFILE_GRADIENT, &since);
     if (!b->params.single_output)
         GMO_TRY(add_tree(b, -1));
     for (int32_t j = 0; b->params.single_output && j < b->n_outputs; j++)
         if (b->n_tracks == 1 || !b->stopped[j])
             GMO_TRY(add_tree(b, j));
+    since = gmo_seconds();
     if (b->has_valid)
         GMO_TRY(evaluate(b));
+    charge(b, GMO_PROFILE_EVALUATION, &since);
+    close_profile(b, start);
     b->n_rounds++;
     if (!b->params.early_stopping_rounds || !b->has_valid)
         for (int32_t track = 0; track < b->n_tracks; track++)
@@ -296,5 +336,6 @@ gmo_status gmo_booster_boost(gmo_booster *b, int64_t n_rounds, int32_t *finished
 void gmo_booster_forest(const gmo_booster *b, gmo_forest *out) { gmo_trees_view(&b->trees, b->n_outputs, out); }
 
 void gmo_booster_progress(const gmo_booster *b, gmo_progress *out) {
-    *out = (gmo_progress){b->n_rounds, b->n_tracks, b->has_valid ? b->history : NULL, b->best_round};
+    *out = (gmo_progress){b->n_rounds, b->n_tracks, b->has_valid ? b->history : NULL, b->best_round,
+                           b->profile};
 }

@@ -36,3 +36,12 @@ gmo_status gmo_reserve(void **array, int64_t *capacity, int64_t needed, size_t s
 int32_t gmo_threads_max(void) { return (int32_t)omp_get_max_threads(); }
 
 int32_t gmo_thread_number(void) { return (int32_t)omp_get_thread_num(); }
+
+int32_t gmo_thread_count(void) { return (int32_t)omp_get_num_threads(); }
+
+gmo_range gmo_thread_range(int64_t n) {
+    int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+    return (gmo_range){n * thread / threads, n * (thread + 1) / threads};
+}
+
+double gmo_seconds(void) { return omp_get_wtime(); }

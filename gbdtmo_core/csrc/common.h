@@ -41,8 +41,16 @@ static inline bool gmo_size_mul(int64_t a, int64_t b, int64_t *out) { return !__
 void *gmo_alloc(int64_t count, size_t size);
 /* The same, filled with zeros. */
 void *gmo_alloc_zero(int64_t count, size_t size);
-/* Number of the calling thread within its team. */
+/* Number of the calling thread within its team, and the size of the team. */
 int32_t gmo_thread_number(void);
+int32_t gmo_thread_count(void);
+/* The calling thread's even share of 0 .. n within its team. */
+typedef struct {
+    int64_t first, last;
+} gmo_range;
+gmo_range gmo_thread_range(int64_t n);
+/* Seconds of a clock that only goes forward. */
+double gmo_seconds(void);
 /* Grows *array so that it holds needed elements, keeping its contents. */
 gmo_status gmo_reserve(void **array, int64_t *capacity, int64_t needed, size_t size);
 

@@ -86,11 +86,29 @@ typedef struct {
     const double *leaf_values;               /* (value_start[n_trees],) scaled by the learning rate */
 } gmo_forest;
 
-/* What early stopping saw. n_tracks is d for single-output squared error, where each output stops on its own, else 1. */
+/* Columns of gmo_progress.profile: seconds of a round (in parallel work the mean over its threads) spent on derivatives,
+ * rounding to fixed point, histograms, split search (with subtraction), parting rows, leaf values with new scores, and
+ * validation rows; the round's wall time; and the entries outside their feature's most frequent bin that histograms had
+ * to add. */
+enum {
+    GMO_PROFILE_GRADIENT = 0,
+    GMO_PROFILE_ROUNDING = 1,
+    GMO_PROFILE_HISTOGRAM = 2,
+    GMO_PROFILE_SPLIT = 3,
+    GMO_PROFILE_PARTITION = 4,
+    GMO_PROFILE_LEAF = 5,
+    GMO_PROFILE_EVALUATION = 6,
+    GMO_PROFILE_TOTAL = 7,
+    GMO_PROFILE_ENTRIES = 8,
+    GMO_PROFILE_COLUMNS = 9
+};
+
+/* What early stopping saw, and what rounds cost. n_tracks is d for single-output squared error, where each output stops on its own, else 1. */
 typedef struct {
     int64_t n_rounds, n_tracks;
     const double *history;     /* (n_rounds, n_tracks); NaN after a track stopped; NULL without validation rows */
     const int64_t *best_round; /* (n_tracks,) number of rounds of the best model, from 1; without validation n_rounds */
+    const double *profile;     /* (n_rounds, GMO_PROFILE_COLUMNS) */
 } gmo_progress;
 
 typedef struct gmo_booster gmo_booster;

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Integers of a histogram and the total behind it. */
+static int64_t slot_size(const gmo_grower *g) { return g->shape.size + gmo_total_size(&g->shape); }
+
 gmo_status gmo_grower_init(gmo_grower *g, const gmo_params *params, const gmo_binned *data, const uint8_t *has_missing,
                            int32_t d, bool has_hessian, gmo_trees *trees) {
     memset(g, 0, sizeof *g);
@@ -13,12 +16,13 @@ gmo_status gmo_grower_init(gmo_grower *g, const gmo_params *params, const gmo_bi
     g->rows = gmo_alloc(data->n_rows, sizeof *g->rows);
     g->spare = gmo_alloc(data->n_rows, sizeof *g->spare);
     /* A parent, its two children: three histograms must be possible at any bound. */
-    int64_t slots = params->histogram_pool_bytes / (g->shape.size * (int64_t)sizeof **g->pool + 1);
+    int64_t slots = params->histogram_pool_bytes / (slot_size(g) * (int64_t)sizeof **g->pool);
     int64_t most = data->n_rows + 3;
     g->n_slots = slots < 3 ? 3 : slots > most ? most : slots;
     g->pool = gmo_alloc_zero(g->n_slots, sizeof *g->pool);
     g->slot_owner = gmo_alloc(g->n_slots, sizeof *g->slot_owner);
-    if (!g->rows || !g->spare || !g->pool || !g->slot_owner)
+    g->totals = gmo_alloc_zero(2 * gmo_total_size(&g->shape), sizeof *g->totals);
+    if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->totals)
         return GMO_ERR_MEMORY;
     for (int64_t i = 0; i < g->n_slots; i++)
         g->slot_owner[i] = -1;
@@ -30,6 +34,7 @@ void gmo_grower_free(gmo_grower *g) {
         free(g->pool[i]);
     free(g->pool);
     free(g->slot_owner);
+    free(g->totals);
     free(g->rows);
     free(g->spare);
     free(g->nodes);
@@ -56,6 +61,7 @@ gmo_status gmo_grower_start(gmo_grower *g, int64_t *root) {
     for (int64_t i = 0; i < g->n_slots; i++)
         g->slot_owner[i] = -1;
     g->n_nodes = g->n_pending = g->n_leaves = 0;
+    gmo_splitter_start_tree(&g->splitter);
     return add_node(g, 0, n, 0, -1, false, root);
 }
 
@@ -93,7 +99,9 @@ gmo_status gmo_grower_split(gmo_grower *g, int64_t node, int64_t *left, int64_t 
     int32_t number;
     GMO_TRY(gmo_trees_add_node(g->trees, parent.split.feature, parent.split.bin, parent.split.missing_left, &number));
     link_child(g, parent.parent, parent.is_left, number);
+    double start = gmo_seconds();
     int64_t n_left = part_rows(g->shape.data, &parent.split, g->rows + parent.begin, g->spare, parent.count);
+    g->times.partition += gmo_seconds() - start;
     GMO_TRY(add_node(g, parent.begin, n_left, parent.depth + 1, number, true, left));
     return add_node(g, parent.begin + n_left, parent.count - n_left, parent.depth + 1, number, false, right);
 }
@@ -138,7 +146,7 @@ static gmo_status take_slot(gmo_grower *g, int64_t node) {
     if (slot < 0)
         return GMO_ERR_MEMORY;
     if (!g->pool[slot])
-        g->pool[slot] = gmo_alloc(g->shape.size, sizeof **g->pool);
+        g->pool[slot] = gmo_alloc(slot_size(g), sizeof **g->pool);
     if (!g->pool[slot])
         return GMO_ERR_MEMORY;
     g->slot_owner[slot] = node;
@@ -146,47 +154,137 @@ static gmo_status take_slot(gmo_grower *g, int64_t node) {
     return GMO_OK;
 }
 
-static void find_split(gmo_grower *g, int64_t node) {
-    g->nodes[node].split = gmo_split_find(&g->splitter, g->pool[g->nodes[node].slot]);
+/* A node to be searched. Its histogram, if it gets one, is built from its rows or, if parent is given (and overwritten),
+ * subtracted from it; then other is the sibling. */
+typedef struct {
+    int64_t node; /* -1: none */
+    const int32_t *rows;
+    int64_t count;
+    bool wanted; /* whether a split is looked for */
+    int32_t *hist; /* NULL: searched by its rows */
+    int32_t *total;
+} search;
+
+/* Builds and searches one block of one node or of two siblings; small: built from rows, large: by subtraction from what
+ * its histogram held of the parent. */
+static void search_block(const gmo_grower *g, const gmo_hist_block *block, const search *small, const search *large,
+                         gmo_split best[2], gmo_growth_times *times) {
+    double start = gmo_seconds();
+    if (small->hist)
+        gmo_hist_build(&g->shape, &g->fixed, small->rows, small->count, small->total, block, small->hist);
+    double built = gmo_seconds();
+    times->histogram += built - start;
+    if (large->hist)
+        for (int64_t f = block->first; f < block->last; f++)
+            gmo_hist_subtract(&g->shape, f, large->hist, small->hist);
+    const search *both[] = {small, large};
+    for (int i = 0; i < 2; i++) {
+        if (!both[i]->wanted)
+            continue;
+        if (both[i]->hist)
+            gmo_split_scan(&g->splitter, both[i]->hist, both[i]->total, block, &best[i]);
+        else
+            gmo_split_scan_small(&g->splitter, both[i]->rows, both[i]->count, both[i]->total, block, &best[i]);
+    }
+    times->split += gmo_seconds() - built;
 }
 
-static gmo_status build_histogram(gmo_grower *g, int64_t node) {
-    GMO_TRY(take_slot(g, node));
+/* Work of a search, in simple operations. */
+static int64_t search_work(const gmo_grower *g, const search *small, const search *large) {
+    int64_t m = g->shape.data->n_features, cells = g->shape.cell_start[m];
+    int64_t rows = (small->hist || small->wanted ? small->count : 0) + (large->wanted && !large->hist ? large->count : 0);
+    return (rows * m + (small->hist ? 2 * cells : 0) + (large->hist ? 3 * cells : 0)) * g->shape.stride;
+}
+
+static void run_search(gmo_grower *g, const search *small, const search *large) {
+    gmo_split best[2] = {{.feature = -1}, {.feature = -1}};
+    int32_t n_threads = g->params->n_threads;
+    if (small->hist)
+        g->times.entries += gmo_hist_entries(&g->shape, small->rows, small->count);
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, search_work(g, small, large)))
+    {
+        gmo_split own[2] = {{.feature = -1}, {.feature = -1}};
+        gmo_growth_times times = {0};
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t b = 0; b < g->shape.n_blocks; b++)
+            search_block(g, &g->shape.blocks[b], small, large, own, &times);
+#pragma omp critical(gmo_grow_merge)
+        {
+            for (int i = 0; i < 2; i++)
+                best[i] = gmo_split_better(best[i], own[i]);
+            g->times.histogram += times.histogram / gmo_thread_count();
+            g->times.split += times.split / gmo_thread_count();
+        }
+    }
+    const search *both[] = {small, large};
+    for (int i = 0; i < 2; i++)
+        if (both[i]->wanted) {
+            gmo_split_finish(&g->splitter, both[i]->total, &best[i]);
+            g->nodes[both[i]->node].split = best[i];
+        }
+}
+
+static search search_of(const gmo_grower *g, int64_t node, bool wanted) {
     const gmo_node *n = &g->nodes[node];
-    gmo_hist_build(&g->shape, &g->fixed, g->rows + n->begin, n->count, g->params->n_threads, g->pool[n->slot]);
+    return (search){node, g->rows + n->begin, n->count, wanted, NULL, NULL};
+}
+
+static int32_t *slot_total(const gmo_grower *g, int64_t slot) { return g->pool[slot] + g->shape.size; }
+
+static bool is_small(const gmo_grower *g, int64_t node) { return g->nodes[node].count <= g->splitter.small_rows; }
+
+/* Gives a search from rows its total, and a slot for its histogram unless the node is searched by its rows. */
+static gmo_status prepare(gmo_grower *g, search *s, bool needs_histogram, int32_t *spare_total) {
+    s->total = spare_total;
+    if (needs_histogram) {
+        GMO_TRY(take_slot(g, s->node));
+        s->hist = g->pool[g->nodes[s->node].slot];
+        s->total = slot_total(g, g->nodes[s->node].slot);
+    }
+    gmo_fixed_total(&g->fixed, s->rows, s->count, s->total);
     return GMO_OK;
 }
+
+static const search no_search = {.node = -1};
 
 gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
-    GMO_TRY(build_histogram(g, node));
-    find_split(g, node);
+    search own = search_of(g, node, true);
+    GMO_TRY(prepare(g, &own, !is_small(g, node), g->totals));
+    run_search(g, &own, &no_search);
     return GMO_OK;
+}
+
+/* The parent's slot becomes the larger child's. */
+static void inherit_slot(gmo_grower *g, int64_t parent, search *large, const search *small) {
+    int64_t slot = g->nodes[parent].slot;
+    g->nodes[parent].slot = -1;
+    g->nodes[large->node].slot = slot;
+    g->slot_owner[slot] = large->node;
+    large->hist = g->pool[slot];
+    large->total = slot_total(g, slot);
+    for (int32_t j = 0; j < g->shape.stride; j++)
+        large->total[j] -= small->total[j];
 }
 
 gmo_status gmo_grower_search_children(gmo_grower *g, int64_t parent, int64_t left, int64_t right, bool want_left,
                                       bool want_right) {
     bool left_larger = g->nodes[left].count > g->nodes[right].count;
-    int64_t large = left_larger ? left : right, small = left_larger ? right : left;
-    bool want_large = left_larger ? want_left : want_right, want_small = left_larger ? want_right : want_left;
-    bool subtract = want_large && g->nodes[parent].slot >= 0;
-    if (want_small || subtract)
-        GMO_TRY(build_histogram(g, small));
-    if (subtract) {
-        int64_t slot = g->nodes[parent].slot;
-        g->nodes[parent].slot = -1;
-        g->nodes[large].slot = slot;
-        g->slot_owner[slot] = large;
-        gmo_hist_subtract(&g->shape, g->pool[slot], g->pool[g->nodes[small].slot], g->params->n_threads);
-    } else if (want_large) {
-        GMO_TRY(build_histogram(g, large));
-    }
-    gmo_grower_release(g, parent);
-    if (want_small)
-        find_split(g, small);
-    else
-        gmo_grower_release(g, small);
-    if (want_large)
-        find_split(g, large);
+    search large = left_larger ? search_of(g, left, want_left) : search_of(g, right, want_right);
+    search small = left_larger ? search_of(g, right, want_right) : search_of(g, left, want_left);
+    bool subtract = large.wanted && !is_small(g, large.node) && g->nodes[parent].slot >= 0;
+    if (!subtract)
+        gmo_grower_release(g, parent);
+    if (small.wanted || subtract)
+        GMO_TRY(prepare(g, &small, subtract || !is_small(g, small.node), g->totals));
+    if (subtract)
+        inherit_slot(g, parent, &large, &small);
+    else if (large.wanted && is_small(g, large.node))
+        GMO_TRY(prepare(g, &large, false, g->totals + gmo_total_size(&g->shape)));
+    run_search(g, &small, &large);
+    if (small.hist && (!small.wanted || is_small(g, small.node)))
+        gmo_grower_release(g, small.node);
+    if (large.wanted && !subtract && !is_small(g, large.node))
+        return gmo_grower_search(g, large.node);
     return GMO_OK;
 }
 

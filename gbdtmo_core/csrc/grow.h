@@ -20,6 +20,12 @@ typedef struct {
     int32_t leaf;
 } gmo_leaf_rows;
 
+/* Seconds; of parallel work the mean over its threads. */
+typedef struct {
+    double histogram, split, partition;
+    int64_t entries; /* that histograms had to add: those outside their feature's most frequent bin */
+} gmo_growth_times;
+
 /* What growing needs. Made once a booster, used for every tree. */
 typedef struct {
     const gmo_params *params;
@@ -36,9 +42,12 @@ typedef struct {
     gmo_leaf_rows *leaves;
     int64_t n_leaves, leaf_capacity;
 
-    int32_t **pool;      /* histograms, allocated when first used */
+    int32_t **pool;      /* histograms, each followed by the total of its node; allocated when first used */
     int64_t *slot_owner; /* node that holds a slot, -1: free */
     int64_t n_slots;
+    int32_t *totals; /* (2, total size) of two nodes that have no slot */
+
+    gmo_growth_times times; /* of the trees so far */
 } gmo_grower;
 
 /* The Hessian is summed in histograms unless it is constant. d: outputs of one tree. */
@@ -56,9 +65,9 @@ gmo_status gmo_grower_start(gmo_grower *grower, int64_t *root);
 /* Turns a node into an inner node of the tree and parts its rows; *left and *right are its new children. */
 gmo_status gmo_grower_split(gmo_grower *grower, int64_t node, int64_t *left, int64_t *right);
 gmo_status gmo_grower_make_leaf(gmo_grower *grower, int64_t node);
-/* Histogram and best split of a node, built from its rows. */
+/* Best split of a node from its rows. */
 gmo_status gmo_grower_search(gmo_grower *grower, int64_t node);
-/* The same for two children at once, the larger (if wanted) by subtraction from the parent's histogram if that is held. */
+/* The same for two children at once: the larger (if wanted) by subtraction from the parent's histogram if that is held. */
 gmo_status gmo_grower_search_children(gmo_grower *grower, int64_t parent, int64_t left, int64_t right, bool want_left,
                                       bool want_right);
 void gmo_grower_release(gmo_grower *grower, int64_t node);

@@ -1,229 +1,265 @@
 #include "hist.h"
 
-#include <math.h>
-#include <omp.h>
 #include <string.h>
 
-/* Gradients below this count as zero (their squares would vanish), above that as a fault (their squares would overflow). */
-#define SMALLEST_EXPONENT (-500)
-#define LARGEST_EXPONENT 500
-/* Histogram bytes that the features of a block may take: half of a usual L2 cache. */
-#define BLOCK_BYTES ((int64_t)256 << 10)
+/* Histogram bytes that the features of a block may take: part of a usual L2 cache. */
+#define BLOCK_BYTES ((int64_t)512 << 10)
+/* Blocks a thread, so that threads end at about the same time. */
+#define BLOCKS_PER_THREAD 4
+/* Cells of a block, numbered in 16 bits. */
+#define BLOCK_CELLS ((int64_t)1 << 16)
+/* Share of entries up to which a block keeps them in lists: a listed entry costs more than one of a full row. */
+#define LISTED_SHARE 0.7
+/* Rows ahead whose memory is asked for. */
+#define AHEAD 12
 
-gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_hessian) {
-    int32_t used = d * (has_hessian ? 2 : 1) + 1, step = used > 4 ? 8 : 4;
-    fixed->d = d;
-    fixed->n_rows = n_rows;
-    fixed->has_hessian = has_hessian;
-    fixed->count_lane = used - 1;
-    fixed->stride = (used + step - 1) / step * step;
-    int64_t size;
-    if (!gmo_size_mul(n_rows, fixed->stride, &size))
-        return GMO_ERR_SIZE;
-    fixed->rows = gmo_alloc_zero(size, sizeof *fixed->rows);
-    fixed->gradient_unit = gmo_alloc_zero(d + GMO_LANES, sizeof(double));
-    fixed->hessian_unit = gmo_alloc_zero(d + GMO_LANES, sizeof(double));
-    if (!fixed->rows || !fixed->gradient_unit || !fixed->hessian_unit)
-        return GMO_ERR_MEMORY;
-    for (int64_t i = 0; i < n_rows; i++)
-        fixed->rows[i * fixed->stride + fixed->count_lane] = 1;
-    return GMO_OK;
-}
-
-void gmo_fixed_free(gmo_fixed *fixed) {
-    free(fixed->rows);
-    free(fixed->gradient_unit);
-    free(fixed->hessian_unit);
-    memset(fixed, 0, sizeof *fixed);
-}
-
-static double largest_magnitude(const double *values, int64_t n, int32_t width, int32_t n_threads) {
-    double largest = 0;
-    bool bad = false;
-#pragma omp parallel for reduction(max : largest) reduction(|| : bad)                                                  \
-    num_threads(n_threads) if (GMO_PARALLEL(n_threads, n * 16))
-    for (int64_t i = 0; i < n; i++) {
-        double magnitude = fabs(values[i * width]);
-        largest = magnitude > largest ? magnitude : largest;
-        bad = bad || !isfinite(magnitude);
-    }
-    return bad ? INFINITY : largest;
-}
-
-/* Sum of the values of one sign, in steps of 2^(exponent - 32), each rounded up: an upper bound that, being a sum of
- * integers, is the same for any order of rows. */
-static uint64_t integer_sum(const double *values, int64_t n, int32_t width, int exponent, double sign,
-                            int32_t n_threads) {
-    double scale = sign * ldexp(1, 32 - exponent);
-    uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum) num_threads(n_threads) if (GMO_PARALLEL(n_threads, n * 16))
-    for (int64_t i = 0; i < n; i++) {
-        double value = values[i * width] * scale;
-        sum += value > 0 ? (uint64_t)value + 1 : 0;
-    }
-    return sum;
-}
-
-/* The largest k such that sums of values * 2^k, each rounded to an integer, stay within int32 on any subset of rows. */
-static int scale_exponent(const double *values, int64_t n, int32_t width, int exponent, int32_t n_threads) {
-    uint64_t plus = integer_sum(values, n, width, exponent, 1, n_threads);
-    uint64_t minus = integer_sum(values, n, width, exponent, -1, n_threads);
-    double bound = (double)(plus > minus ? plus : minus);
-    double limit = (double)(INT32_MAX - 1 - n / 2);
-    int shift = 0;
-    while (ldexp(bound, shift) > limit)
-        shift--;
-    while (ldexp(bound, shift + 1) <= limit)
-        shift++;
-    return shift + 32 - exponent;
-}
-
-/* Rounds one column to integers in lane of every row, and says what one integer is worth. */
-static gmo_status round_column(gmo_fixed *fixed, const double *values, int32_t width, int32_t lane, double *unit,
-                               int32_t n_threads) {
-    int64_t n = fixed->n_rows, stride = fixed->stride;
-    double largest = largest_magnitude(values, n, width, n_threads);
-    int exponent;
-    frexp(largest, &exponent);
-    if (!isfinite(largest) || exponent > LARGEST_EXPONENT)
-        return GMO_ERR_NUMERIC;
-    double scale = 0;
-    *unit = 0;
-    if (largest > 0 && exponent >= SMALLEST_EXPONENT) {
-        int k = scale_exponent(values, n, width, exponent, n_threads);
-        scale = ldexp(1, k);
-        *unit = ldexp(1, -k);
-    }
-    /* Adding and taking away 1.5 * 2^52 rounds to the nearest integer, ties to even, and vectorises. */
-    const double magic = 6755399441055744.0;
-    int32_t *out = fixed->rows + lane;
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, n * 16))
-    for (int64_t i = 0; i < n; i++)
-        out[i * stride] = (int32_t)((values[i * width] * scale + magic) - magic);
-    return GMO_OK;
-}
-
-gmo_status gmo_fixed_round(gmo_fixed *fixed, const double *gradient, const double *hessian, int32_t width,
-                           int32_t first, int32_t n_threads) {
-    for (int32_t j = 0; j < fixed->d; j++) {
-        GMO_TRY(round_column(fixed, gradient + first + j, width, j, &fixed->gradient_unit[j], n_threads));
-        if (fixed->has_hessian)
-            GMO_TRY(round_column(fixed, hessian + first + j, width, fixed->d + j, &fixed->hessian_unit[j], n_threads));
-    }
-    return GMO_OK;
-}
-
-/* Blocks of features in order, each within BLOCK_BYTES and within an even share of the threads. */
-static void divide_blocks(gmo_hist_shape *shape, int32_t n_threads) {
-    int64_t m = shape->data->n_features, share = (m + n_threads - 1) / n_threads, first = 0;
-    shape->n_blocks = 0;
-    shape->block_start[0] = 0;
-    for (int64_t f = 1; f <= m; f++) {
-        int64_t cells = f < m ? shape->cell_start[f + 1] - shape->cell_start[first] : INT64_MAX / 4096;
-        if (f == m || f - first >= share || cells * shape->stride * 4 > BLOCK_BYTES) {
-            shape->block_start[++shape->n_blocks] = f;
-            first = f;
-        }
-    }
-}
-
-gmo_status gmo_hist_shape_init(gmo_hist_shape *shape, const gmo_binned *data, const uint8_t *has_missing,
-                               int32_t stride, int32_t n_threads) {
-    int64_t m = data->n_features, cells = 0;
-    shape->data = data;
-    shape->stride = stride;
-    shape->cell_start = gmo_alloc(m + 1, sizeof *shape->cell_start);
-    shape->block_start = gmo_alloc(m + 1, sizeof *shape->block_start);
-    shape->n_bins = gmo_alloc(m, sizeof *shape->n_bins);
-    shape->has_missing = gmo_alloc(m, sizeof *shape->has_missing);
-    if (!shape->cell_start || !shape->block_start || !shape->n_bins || !shape->has_missing)
-        return GMO_ERR_MEMORY;
-    for (int64_t f = 0; f < m; f++) {
+static void describe_features(gmo_hist_shape *shape, const uint8_t *has_missing) {
+    const gmo_binned *data = shape->data;
+    int64_t cells = 0;
+    for (int64_t f = 0; f < data->n_features; f++) {
         shape->cell_start[f] = cells;
         shape->n_bins[f] = (int32_t)(data->edge_start[f + 1] - data->edge_start[f]) + 1;
         shape->has_missing[f] = has_missing[f];
         cells += shape->n_bins[f] + has_missing[f];
     }
-    shape->cell_start[m] = cells;
-    if (!gmo_size_mul(cells, stride, &shape->size) || shape->size > INT64_MAX / 8)
+    shape->cell_start[data->n_features] = cells;
+}
+
+/* The most frequent bin of every feature. */
+static gmo_status find_frequent(gmo_hist_shape *shape, int32_t n_threads) {
+    const gmo_binned *data = shape->data;
+    int64_t m = data->n_features;
+    int64_t *counts = gmo_alloc_zero(shape->cell_start[m], sizeof *counts);
+    if (!counts)
+        return GMO_ERR_MEMORY;
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, data->n_rows *m))
+    {
+        gmo_range part = gmo_thread_range(m);
+        for (int64_t i = 0; i < data->n_rows; i++)
+            for (int64_t f = part.first; f < part.last; f++)
+                counts[shape->cell_start[f] + data->bins[i * m + f]]++;
+        for (int64_t f = part.first; f < part.last; f++) {
+            const int64_t *count = counts + shape->cell_start[f];
+            int32_t best = 0;
+            for (int32_t bin = 1; bin < shape->n_bins[f] + shape->has_missing[f]; bin++)
+                if (count[bin] > count[best])
+                    best = bin;
+            shape->frequent[f] = (uint8_t)best;
+            shape->n_other[f] = data->n_rows - count[best];
+        }
+    }
+    free(counts);
+    return GMO_OK;
+}
+
+static void count_others(gmo_hist_shape *shape) {
+    int64_t m = shape->data->n_features;
+    for (int64_t i = 0; i < shape->data->n_rows; i++) {
+        const uint8_t *bins = shape->data->bins + i * m;
+        int32_t n = 0;
+        for (int64_t f = 0; f < m; f++)
+            n += bins[f] != shape->frequent[f];
+        shape->row_other[i] = n;
+    }
+}
+
+/* What a feature costs in a tree, roughly, in entries: those that a few visits of every row add, and the cells of a few
+ * hundred nodes. */
+static int64_t feature_cost(const gmo_hist_shape *shape, int64_t f) {
+    return 3 * shape->n_other[f] + 300 * (shape->cell_start[f + 1] - shape->cell_start[f]);
+}
+
+/* Blocks of features in order, each within BLOCK_BYTES, BLOCK_CELLS and an even share of the work. */
+static void divide_blocks(gmo_hist_shape *shape, int32_t n_threads) {
+    int64_t m = shape->data->n_features, first = 0, cost = 0, share = 0;
+    for (int64_t f = 0; f < m; f++)
+        share += feature_cost(shape, f);
+    share = n_threads > 1 ? share / (n_threads * BLOCKS_PER_THREAD) : share;
+    shape->n_blocks = 0;
+    for (int64_t f = 0; f < m; f++) {
+        int64_t cells = shape->cell_start[f + 1] - shape->cell_start[first];
+        bool full = cells > BLOCK_CELLS || cells * shape->stride * 4 > BLOCK_BYTES || cost >= share;
+        if (f > first && full) {
+            shape->blocks[shape->n_blocks++] = (gmo_hist_block){first, f, NULL, NULL};
+            first = f;
+            cost = 0;
+        }
+        cost += feature_cost(shape, f);
+    }
+    shape->blocks[shape->n_blocks++] = (gmo_hist_block){first, m, NULL, NULL};
+}
+
+/* Lists the block's entries outside the most frequent bins, if they are few. */
+static gmo_status list_entries(const gmo_hist_shape *shape, gmo_hist_block *block) {
+    int64_t n = shape->data->n_rows, m = shape->data->n_features, n_entries = 0;
+    for (int64_t f = block->first; f < block->last; f++)
+        n_entries += shape->n_other[f];
+    if (n_entries > LISTED_SHARE * (double)n * (double)(block->last - block->first) || n_entries > UINT32_MAX)
+        return GMO_OK;
+    block->entry = gmo_alloc(n_entries, sizeof *block->entry);
+    block->row_start = gmo_alloc(n + 1, sizeof *block->row_start);
+    if (!block->entry || !block->row_start)
+        return GMO_ERR_MEMORY;
+    uint32_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *bins = shape->data->bins + i * m;
+        block->row_start[i] = at;
+        for (int64_t f = block->first; f < block->last; f++)
+            if (bins[f] != shape->frequent[f])
+                block->entry[at++] = (uint16_t)(shape->cell_start[f] - shape->cell_start[block->first] + bins[f]);
+    }
+    block->row_start[n] = at;
+    return GMO_OK;
+}
+
+gmo_status gmo_hist_shape_init(gmo_hist_shape *shape, const gmo_binned *data, const uint8_t *has_missing,
+                               int32_t stride, int32_t n_threads) {
+    int64_t m = data->n_features;
+    shape->data = data;
+    shape->stride = stride;
+    shape->cell_start = gmo_alloc(m + 1, sizeof *shape->cell_start);
+    shape->n_bins = gmo_alloc(m, sizeof *shape->n_bins);
+    shape->has_missing = gmo_alloc(m, sizeof *shape->has_missing);
+    shape->frequent = gmo_alloc(m, sizeof *shape->frequent);
+    shape->n_other = gmo_alloc(m, sizeof *shape->n_other);
+    shape->row_other = gmo_alloc(data->n_rows, sizeof *shape->row_other);
+    shape->blocks = gmo_alloc_zero(m, sizeof *shape->blocks);
+    if (!shape->cell_start || !shape->n_bins || !shape->has_missing || !shape->frequent || !shape->n_other ||
+        !shape->row_other || !shape->blocks)
+        return GMO_ERR_MEMORY;
+    describe_features(shape, has_missing);
+    if (!gmo_size_mul(shape->cell_start[m], stride, &shape->size) || shape->size > INT64_MAX / 8)
         return GMO_ERR_SIZE;
+    GMO_TRY(find_frequent(shape, n_threads));
+    count_others(shape);
     divide_blocks(shape, n_threads);
+    for (int64_t b = 0; b < shape->n_blocks; b++)
+        GMO_TRY(list_entries(shape, &shape->blocks[b]));
     return GMO_OK;
 }
 
 void gmo_hist_shape_free(gmo_hist_shape *shape) {
+    for (int64_t b = 0; shape->blocks && b < shape->n_blocks; b++) {
+        free(shape->blocks[b].entry);
+        free(shape->blocks[b].row_start);
+    }
     free(shape->cell_start);
-    free(shape->block_start);
     free(shape->n_bins);
     free(shape->has_missing);
+    free(shape->frequent);
+    free(shape->n_other);
+    free(shape->row_other);
+    free(shape->blocks);
     memset(shape, 0, sizeof *shape);
 }
 
-/* Vectors written out: left to itself, the compiler turns short loops of known length into single additions. */
-typedef int32_t vector4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t vector8 __attribute__((vector_size(32), aligned(4), may_alias));
-
-GMO_INLINE void add_cell(int32_t *cell, const int32_t *row, int32_t stride) {
-    if (stride == 4) {
-        *(vector4 *)cell += *(const vector4 *)row;
-        return;
-    }
-    for (int32_t j = 0; j < stride; j += 8)
-        *(vector8 *)(cell + j) += *(const vector8 *)(row + j);
+GMO_INLINE void prefetch_row(const gmo_fixed *fixed, int64_t row, int32_t stride) {
+    for (int32_t j = 0; j < stride; j += 16)
+        __builtin_prefetch(fixed->rows + row * stride + j);
 }
 
-/* Adds the rows to the cells of features first .. last. stride is a constant where this is inlined. */
-GMO_INLINE void add_rows(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
-                         int64_t first, int64_t last, int32_t stride, int32_t *hist) {
+/* The listed entries of the rows. stride is a constant where this is inlined. */
+GMO_INLINE void add_listed(const gmo_hist_block *block, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
+                           int32_t stride, int32_t *cells) {
+    for (int64_t i = 0; i < n_rows; i++) {
+        int64_t row = rows ? rows[i] : i;
+        if (rows && i + 2 * AHEAD < n_rows) {
+            __builtin_prefetch(block->row_start + rows[i + 2 * AHEAD]);
+            __builtin_prefetch(block->entry + block->row_start[rows[i + AHEAD]]);
+            prefetch_row(fixed, rows[i + AHEAD], stride);
+        }
+        const int32_t *add = fixed->rows + row * stride;
+        for (uint32_t e = block->row_start[row]; e < block->row_start[row + 1]; e++)
+            gmo_add_row(cells + block->entry[e] * (int64_t)stride, add, stride);
+    }
+}
+
+/* All bins of the rows. */
+GMO_INLINE void add_all(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
+                        const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
     int64_t m = shape->data->n_features;
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t row = rows ? rows[i] : i;
+        if (rows && i + AHEAD < n_rows) {
+            __builtin_prefetch(shape->data->bins + rows[i + AHEAD] * m + block->first);
+            prefetch_row(fixed, rows[i + AHEAD], stride);
+        }
         const uint8_t *bins = shape->data->bins + row * m;
         const int32_t *add = fixed->rows + row * stride;
-        for (int64_t f = first; f < last; f++)
-            add_cell(hist + (shape->cell_start[f] + bins[f]) * stride, add, stride);
+        for (int64_t f = block->first; f < block->last; f++)
+            gmo_add_row(hist + (shape->cell_start[f] + bins[f]) * stride, add, stride);
     }
 }
 
+GMO_INLINE void add_rows(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
+                         const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
+    if (block->entry)
+        add_listed(block, fixed, rows, n_rows, stride, hist + shape->cell_start[block->first] * stride);
+    else
+        add_all(shape, block, fixed, rows, n_rows, stride, hist);
+}
+
+/* Known strides are written out, so that a row stays in registers. */
 GMO_CLONES
-static void add_block(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
-                      int64_t block, int32_t *hist) {
-    int64_t first = shape->block_start[block], last = shape->block_start[block + 1];
+static void add_block(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
+                      const int32_t *rows, int64_t n_rows, int32_t *hist) {
     switch (shape->stride) {
     case 4:
-        add_rows(shape, fixed, rows, n_rows, first, last, 4, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 4, hist);
         break;
     case 8:
-        add_rows(shape, fixed, rows, n_rows, first, last, 8, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 8, hist);
         break;
     case 16:
-        add_rows(shape, fixed, rows, n_rows, first, last, 16, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 16, hist);
         break;
     case 24:
-        add_rows(shape, fixed, rows, n_rows, first, last, 24, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 24, hist);
         break;
     case 32:
-        add_rows(shape, fixed, rows, n_rows, first, last, 32, hist);
+        add_rows(shape, block, fixed, rows, n_rows, 32, hist);
         break;
     default:
-        add_rows(shape, fixed, rows, n_rows, first, last, shape->stride, hist);
+        add_rows(shape, block, fixed, rows, n_rows, shape->stride, hist);
+    }
+}
+
+/* The cells of the most frequent bins, which the lists leave out: what the others leave of the total. */
+GMO_CLONES
+static void fill_frequent(const gmo_hist_shape *shape, const gmo_hist_block *block, const int32_t *total,
+                          int32_t *hist) {
+    int32_t stride = shape->stride;
+    for (int64_t f = block->first; f < block->last; f++) {
+        int32_t *rest = hist + (shape->cell_start[f] + shape->frequent[f]) * stride;
+        memcpy(rest, total, (size_t)stride * sizeof *rest);
+        for (int64_t cell = shape->cell_start[f]; cell < shape->cell_start[f + 1]; cell++) {
+            const int32_t *other = hist + cell * stride;
+            if (other != rest)
+                for (int32_t j = 0; j < stride; j++)
+                    rest[j] -= other[j];
+        }
     }
 }
 
 void gmo_hist_build(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
-                    int32_t n_threads, int32_t *hist) {
-    int64_t adds = n_rows * shape->data->n_features * shape->stride;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(n_threads) if (GMO_PARALLEL(n_threads, adds))
-    for (int64_t block = 0; block < shape->n_blocks; block++) {
-        int64_t begin = shape->cell_start[shape->block_start[block]] * shape->stride;
-        int64_t end = shape->cell_start[shape->block_start[block + 1]] * shape->stride;
-        memset(hist + begin, 0, (size_t)(end - begin) * sizeof *hist);
-        add_block(shape, fixed, rows, n_rows, block, hist);
-    }
+                    const int32_t *total, const gmo_hist_block *block, int32_t *hist) {
+    int64_t begin = shape->cell_start[block->first] * shape->stride;
+    int64_t end = shape->cell_start[block->last] * shape->stride;
+    memset(hist + begin, 0, (size_t)(end - begin) * sizeof *hist);
+    add_block(shape, block, fixed, rows, n_rows, hist);
+    if (block->entry)
+        fill_frequent(shape, block, total, hist);
 }
 
-void gmo_hist_subtract(const gmo_hist_shape *shape, int32_t *parent, const int32_t *child, int32_t n_threads) {
-#pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, shape->size))
-    for (int64_t i = 0; i < shape->size; i++)
+void gmo_hist_subtract(const gmo_hist_shape *shape, int64_t feature, int32_t *parent, const int32_t *child) {
+    int64_t begin = shape->cell_start[feature] * shape->stride, end = shape->cell_start[feature + 1] * shape->stride;
+    for (int64_t i = begin; i < end; i++)
         parent[i] -= child[i];
+}
+
+int64_t gmo_hist_entries(const gmo_hist_shape *shape, const int32_t *rows, int64_t n_rows) {
+    int64_t n_entries = 0;
+    for (int64_t i = 0; i < n_rows; i++)
+        n_entries += shape->row_other[rows ? rows[i] : i];
+    return n_entries;
 }

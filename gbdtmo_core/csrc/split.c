@@ -1,31 +1,83 @@
-#include "split.h"
+#include "screen.h"
 
-#include <omp.h>
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
-/* Sums on both sides of a candidate. Integer arrays are laid out as a row of gmo_fixed. */
+/* A node is searched by its rows if they are at most so many times the mean number of cells of a feature: then the pass
+ * over the rows costs less than building, subtracting and scanning a histogram. */
+#define SMALL_ROWS_PER_CELL 8
+/* Bins and the bin of missing values. */
+#define MAX_CELLS 256
+/* Spread of the outputs' scales that float32 estimates bear, as powers of two. */
+#define LARGEST_SPREAD 20
+
+/* Working memory of a thread. Integer arrays are laid out as a row of gmo_fixed. */
 typedef struct {
-    int32_t *left, *right, *missing, *with_missing, *total; /* (stride + GMO_LANES,) */
-    double *left_score, *right_score;                       /* (d + GMO_LANES,) if top_k */
-    double *top;                                            /* (top_k,) */
+    int32_t *left, *right, *missing, *with_missing; /* (stride + GMO_LANES,) */
+    double *left_score, *right_score;               /* (d + GMO_LANES,) if top_k */
+    double *top;                                    /* (top_k,) */
+    float *left_estimate, *right_estimate, *top_estimate;
+    const int32_t **sorted; /* (small_rows,) rows of gmo_fixed in the order of their bins */
+    uint8_t *row_bin;       /* (small_rows,) */
 } scan_scratch;
+
+static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/* Lays the arrays out from base on (NULL: only counts); returns the bytes they take. */
+static int64_t lay_out(const gmo_splitter *s, char *base, scan_scratch *w) {
+    int64_t lanes = gmo_total_size(s->shape) * (int64_t)sizeof(int32_t), d = s->fixed->d + GMO_LANES, at = 0;
+    void **arrays[] = {(void **)&w->left,          (void **)&w->right,          (void **)&w->missing,
+                       (void **)&w->with_missing,  (void **)&w->left_score,     (void **)&w->right_score,
+                       (void **)&w->top,           (void **)&w->left_estimate,  (void **)&w->right_estimate,
+                       (void **)&w->top_estimate,  (void **)&w->sorted,         (void **)&w->row_bin};
+    int64_t scores = s->top_k ? d : 0;
+    const int64_t bytes[] = {lanes,      lanes,        lanes,        lanes,
+                             scores * 8, scores * 8,   s->top_k * 8, scores * 4,
+                             scores * 4, s->top_k * 4, s->small_rows * (int64_t)sizeof(int32_t *), s->small_rows};
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+        *arrays[i] = base ? base + at : NULL;
+        at += aligned(bytes[i]);
+    }
+    return at;
+}
+
+static scan_scratch scratch_of(const gmo_splitter *s) {
+    scan_scratch w;
+    lay_out(s, s->scratch + gmo_thread_number() * s->scratch_bytes, &w);
+    return w;
+}
+
+static gmo_status screen_init(gmo_screen *screen, int32_t d) {
+    int64_t n = d + GMO_LANES;
+    screen->weight = gmo_alloc_zero(n, sizeof(float));
+    screen->slope = gmo_alloc_zero(n, sizeof(float));
+    screen->add = gmo_alloc_zero(n, sizeof(float));
+    screen->mask = gmo_alloc_zero(n, sizeof(float));
+    if (!screen->weight || !screen->slope || !screen->add || !screen->mask)
+        return GMO_ERR_MEMORY;
+    for (int32_t j = 0; j < d; j++)
+        screen->mask[j] = 1;
+    return GMO_OK;
+}
 
 gmo_status gmo_splitter_init(gmo_splitter *splitter, const gmo_params *params, const gmo_hist_shape *shape,
                              const gmo_fixed *fixed) {
-    int32_t k = params->top_k > 0 && params->top_k < fixed->d ? params->top_k : 0;
-    int64_t ints = (shape->stride + GMO_LANES) * 5, doubles = k ? k + 2 * (fixed->d + GMO_LANES) : 0;
-    int64_t bytes = ints * 4 + doubles * 8;
+    bool complete = params->growth == GMO_GROWTH_COMPLETE;
+    int64_t mean_cells = shape->cell_start[shape->data->n_features] / shape->data->n_features;
     *splitter = (gmo_splitter){
         .shape = shape,
         .fixed = fixed,
         .reg_lambda = params->reg_lambda,
         .reg_alpha = params->reg_alpha,
-        .top_k = k,
+        .top_k = params->top_k > 0 && params->top_k < fixed->d ? params->top_k : 0,
         .restricted = params->restricted,
-        .min_side = params->growth == GMO_GROWTH_RELEASED ? 0 : params->min_samples_leaf,
-        .n_threads = params->n_threads,
-        .scratch_bytes = (bytes + 63) / 64 * 64,
+        .min_side = complete ? params->min_samples_leaf : 0,
+        .small_rows = complete ? SMALL_ROWS_PER_CELL * mean_cells : 0,
     };
+    GMO_TRY(screen_init(&splitter->screen, fixed->d));
+    scan_scratch w;
+    splitter->scratch_bytes = lay_out(splitter, NULL, &w);
     int64_t size;
     if (!gmo_size_mul(splitter->scratch_bytes, params->n_threads, &size))
         return GMO_ERR_SIZE;
@@ -35,16 +87,57 @@ gmo_status gmo_splitter_init(gmo_splitter *splitter, const gmo_params *params, c
 
 void gmo_splitter_free(gmo_splitter *splitter) {
     free(splitter->scratch);
-    splitter->scratch = NULL;
+    free(splitter->screen.weight);
+    free(splitter->screen.slope);
+    free(splitter->screen.add);
+    free(splitter->screen.mask);
+    memset(splitter, 0, sizeof *splitter);
 }
 
-static scan_scratch scratch_of(const gmo_splitter *s, int32_t thread) {
-    char *at = s->scratch + thread * s->scratch_bytes;
-    int64_t n = s->shape->stride + GMO_LANES;
-    int32_t *ints = (int32_t *)at;
-    int64_t d = s->fixed->d + GMO_LANES;
-    double *scores = (double *)(at + 5 * n * (int64_t)sizeof *ints);
-    return (scan_scratch){ints, ints + n, ints + 2 * n, ints + 3 * n, ints + 4 * n, scores, scores + d, scores + 2 * d};
+/* Estimates of a constant Hessian: gradients relative to the output of the largest unit. */
+static bool scale_constant(gmo_splitter *s, double largest, double smallest) {
+    for (int32_t j = 0; j < s->fixed->d; j++)
+        s->screen.weight[j] = (float)(s->fixed->gradient_unit[j] / largest);
+    s->screen.scale = largest * largest;
+    return smallest / largest >= ldexp(1, -2 * LARGEST_SPREAD);
+}
+
+/* With a Hessian: score = G^2 / (slope H + add) * scale for the integers G and H. Denominators reach 2^20 at most; with a
+ * reg_lambda that keeps them above 2^-40, no product of two of them and of a squared gradient leaves float32's range. */
+static bool scale_diagonal(gmo_splitter *s, double largest, double smallest) {
+    const gmo_fixed *fixed = s->fixed;
+    double top = 0;
+    for (int32_t j = 0; j < fixed->d; j++) {
+        double weight = fixed->gradient_unit[j] / largest;
+        double denominator = weight > 0 ? (fixed->hessian_unit[j] * 0x1p31 + s->reg_lambda) / (weight * weight) : 0;
+        top = denominator > top ? denominator : top;
+    }
+    int exponent;
+    frexp(top, &exponent);
+    double factor = ldexp(1, 20 - exponent);
+    for (int32_t j = 0; j < fixed->d; j++) {
+        double weight = fixed->gradient_unit[j] / largest, by = weight > 0 ? factor / (weight * weight) : 0;
+        s->screen.slope[j] = (float)(fixed->hessian_unit[j] * by);
+        s->screen.add[j] = weight > 0 ? (float)(s->reg_lambda * by) : 1; /* all gradients are 0: any will do */
+    }
+    s->screen.scale = largest * largest * factor;
+    return isfinite(top) && smallest / largest >= ldexp(1, -LARGEST_SPREAD) && s->reg_lambda * factor >= 0x1p-40;
+}
+
+void gmo_splitter_start_tree(gmo_splitter *s) {
+    const gmo_fixed *fixed = s->fixed;
+    double largest = 0, smallest = INFINITY;
+    for (int32_t j = 0; j < fixed->d; j++) {
+        double unit = fixed->gradient_unit[j];
+        largest = unit > largest ? unit : largest;
+        smallest = unit > 0 && unit < smallest ? unit : smallest;
+    }
+    /* L1 shrinkage cancels leading digits, and a side without rows may have no score: then nothing is estimated. */
+    s->screen.on = largest > 0 && s->reg_alpha == 0 && s->min_side > 0;
+    if (s->screen.on)
+        s->screen.on = fixed->has_hessian ? scale_diagonal(s, largest, smallest) : scale_constant(s, largest, smallest);
+    /* A term takes fewer than 30 roundings of 2^-24 each; then come d / 8 + 8 or, of the largest, k additions. */
+    s->screen.slack = 1 - (fixed->d / GMO_LANES + 40 + s->top_k) * 0x1p-23;
 }
 
 static double sum_of(const double *values, int32_t n) {
@@ -145,90 +238,138 @@ GMO_INLINE double candidate_value(const gmo_splitter *s, const int32_t *left, co
     return s->fixed->has_hessian ? full_diagonal(s, left, total) : full_constant(s, left, total);
 }
 
-GMO_INLINE void try_candidate(const gmo_splitter *s, int64_t feature, int32_t bin, bool missing_left,
-                              const int32_t *left, const int32_t *total, scan_scratch *w, gmo_split *best) {
-    int64_t n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
-    if (n_left < s->min_side || n_right < s->min_side)
-        return;
-    double value = candidate_value(s, left, total, w);
-    if (value > best->value)
-        *best = (gmo_split){value, 0, feature, n_left, bin, missing_left};
+/* Whether float32 shows that a candidate is worse than the best so far. */
+GMO_INLINE bool is_worse(const gmo_splitter *s, const int32_t *left, const int32_t *total, double best, scan_scratch *w) {
+    if (!s->screen.on)
+        return false;
+    double estimate;
+    if (s->top_k) {
+        screen_scores(s, left, total, s->restricted, w->left_estimate, w->right_estimate);
+        estimate = screen_top_sum(w->left_estimate, s->fixed->d, s->top_k, w->top_estimate);
+        if (!s->restricted)
+            estimate += screen_top_sum(w->right_estimate, s->fixed->d, s->top_k, w->top_estimate);
+    } else
+        estimate = s->fixed->has_hessian ? screen_diagonal(s, left, total) : screen_constant(s, left, total);
+    return estimate * s->screen.scale < best * s->screen.slack;
 }
 
-/* All candidates of one feature, bins in order; missing values right, then left, if the node has any. */
-GMO_INLINE void scan_feature(const gmo_splitter *s, const int32_t *hist, int64_t feature, scan_scratch *w,
-                             gmo_split *best) {
-    const gmo_hist_shape *shape = s->shape;
-    int32_t stride = shape->stride, n_bins = shape->n_bins[feature], count_lane = s->fixed->count_lane;
-    const int32_t *cells = hist + shape->cell_start[feature] * stride;
-    bool missing = shape->has_missing[feature] && cells[n_bins * (int64_t)stride + count_lane] > 0;
+gmo_split gmo_split_better(gmo_split a, gmo_split b) {
+    if (a.feature < 0 || b.feature < 0)
+        return a.feature < 0 ? b : a;
+    if (a.value != b.value)
+        return a.value > b.value ? a : b;
+    return a.feature <= b.feature ? a : b;
+}
+
+/* left: sums of the candidate's left side. Within a feature candidates come in order, so that the first of equals stays. */
+GMO_INLINE void try_candidate(const gmo_splitter *s, int64_t feature, int32_t bin, bool missing_left, bool missing_seen,
+                              const int32_t *left, const int32_t *total, scan_scratch *w, gmo_split *best) {
+    int64_t n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
+    if (n_left < s->min_side || n_right < s->min_side || is_worse(s, left, total, best->value, w))
+        return;
+    double value = candidate_value(s, left, total, w);
+    if (value > best->value || (value == best->value && feature < best->feature))
+        *best = (gmo_split){value, 0, feature, n_left, bin, missing_left, missing_seen};
+}
+
+/* The bins of a feature in a node: cells of its histogram, or its rows in the order of their bins. */
+typedef struct {
+    const int32_t *cells; /* NULL: rows */
+    const int32_t **sorted;
+    const int32_t *start; /* rows of bin b: sorted[start[b]] .. sorted[start[b + 1]] */
+} feature_bins;
+
+GMO_INLINE int32_t bin_count(const gmo_splitter *s, const feature_bins *bins, int32_t bin) {
+    if (bins->cells)
+        return bins->cells[bin * (int64_t)s->shape->stride + s->fixed->count_lane];
+    return bins->start[bin + 1] - bins->start[bin];
+}
+
+GMO_INLINE void add_bin(const gmo_splitter *s, const feature_bins *bins, int32_t bin, int32_t *sum) {
+    int32_t stride = s->shape->stride;
+    if (bins->cells) {
+        gmo_add_row(sum, bins->cells + bin * (int64_t)stride, stride);
+        return;
+    }
+    for (int32_t i = bins->start[bin]; i < bins->start[bin + 1]; i++)
+        gmo_add_row(sum, bins->sorted[i], stride);
+}
+
+/* All candidates of one feature, bins in order; missing values right, then left, if the node has any. An empty bin gives
+ * the candidate of the bin before it once more, or none. */
+GMO_INLINE void scan_feature(const gmo_splitter *s, const feature_bins *bins, int64_t feature, const int32_t *total,
+                             scan_scratch *w, gmo_split *best) {
+    int32_t stride = s->shape->stride, n_bins = s->shape->n_bins[feature], count_lane = s->fixed->count_lane;
+    bool missing = s->shape->has_missing[feature] && bin_count(s, bins, n_bins) > 0;
+    memset(w->missing, 0, (size_t)stride * sizeof *w->missing);
     if (missing)
-        memcpy(w->missing, cells + n_bins * (int64_t)stride, (size_t)stride * sizeof *cells);
+        add_bin(s, bins, n_bins, w->missing);
     memset(w->left, 0, (size_t)stride * sizeof *w->left);
     for (int32_t bin = 0; bin < n_bins - 1 + missing; bin++) {
-        const int32_t *cell = cells + bin * (int64_t)stride;
-        for (int32_t j = 0; j < stride; j++)
-            w->left[j] += cell[j];
-        try_candidate(s, feature, bin, false, w->left, w->total, w, best);
+        if (bin_count(s, bins, bin) == 0 && (bin > 0 || s->min_side > 0))
+            continue;
+        add_bin(s, bins, bin, w->left);
+        if (total[count_lane] - w->left[count_lane] < s->min_side)
+            return;
+        try_candidate(s, feature, bin, false, missing, w->left, total, w, best);
         if (!missing || bin == n_bins - 1)
             continue;
         for (int32_t j = 0; j < stride; j++)
             w->with_missing[j] = w->left[j] + w->missing[j];
-        try_candidate(s, feature, bin, true, w->with_missing, w->total, w, best);
+        try_candidate(s, feature, bin, true, true, w->with_missing, total, w, best);
     }
 }
 
 GMO_CLONES
-static gmo_split scan_features(const gmo_splitter *s, const int32_t *hist, int64_t first, int64_t last,
-                               scan_scratch w) {
-    gmo_split best = {.feature = -1};
-    for (int64_t feature = first; feature < last; feature++)
-        scan_feature(s, hist, feature, &w, &best);
-    return best;
+void gmo_split_scan(const gmo_splitter *s, const int32_t *hist, const int32_t *total, const gmo_hist_block *block,
+                    gmo_split *best) {
+    scan_scratch w = scratch_of(s);
+    for (int64_t feature = block->first; feature < block->last; feature++) {
+        feature_bins bins = {hist + s->shape->cell_start[feature] * s->shape->stride, NULL, NULL};
+        scan_feature(s, &bins, feature, total, &w, best);
+    }
 }
 
-/* Sums of all rows of the node: the cells of any one feature. */
-static void node_total(const gmo_splitter *s, const int32_t *hist, int32_t *total) {
-    int32_t stride = s->shape->stride;
-    memset(total, 0, (size_t)stride * sizeof *total);
-    for (int64_t cell = 0; cell < s->shape->cell_start[1]; cell++)
-        for (int32_t j = 0; j < stride; j++)
-            total[j] += hist[cell * stride + j];
+/* Sorts the rows by the feature's bin; start: out, (n_cells + 1,). False if all have the same bin. */
+static bool sort_rows(const gmo_splitter *s, int64_t feature, const int32_t *rows, int64_t n_rows, scan_scratch *w,
+                      int32_t *start) {
+    const gmo_binned *data = s->shape->data;
+    int32_t n_cells = (int32_t)(s->shape->cell_start[feature + 1] - s->shape->cell_start[feature]), next[MAX_CELLS];
+    memset(start, 0, (size_t)(n_cells + 1) * sizeof *start);
+    for (int64_t i = 0; i < n_rows; i++) {
+        w->row_bin[i] = data->bins[rows[i] * data->n_features + feature];
+        start[w->row_bin[i] + 1]++;
+    }
+    if (start[w->row_bin[0] + 1] == n_rows)
+        return false;
+    for (int32_t bin = 0; bin < n_cells; bin++) {
+        start[bin + 1] += start[bin];
+        next[bin] = start[bin];
+    }
+    for (int64_t i = 0; i < n_rows; i++)
+        w->sorted[next[w->row_bin[i]]++] = s->fixed->rows + rows[i] * (int64_t)s->fixed->stride;
+    return true;
 }
 
-static void set_gain(const gmo_splitter *s, scan_scratch *w, gmo_split *best) {
+GMO_CLONES
+void gmo_split_scan_small(const gmo_splitter *s, const int32_t *rows, int64_t n_rows, const int32_t *total,
+                          const gmo_hist_block *block, gmo_split *best) {
+    scan_scratch w = scratch_of(s);
+    int32_t start[MAX_CELLS + 1];
+    feature_bins bins = {NULL, w.sorted, start};
+    for (int64_t feature = block->first; feature < block->last; feature++)
+        if (sort_rows(s, feature, rows, n_rows, &w, start))
+            scan_feature(s, &bins, feature, total, &w, best);
+}
+
+void gmo_split_finish(const gmo_splitter *s, const int32_t *total, gmo_split *best) {
+    if (best->feature < 0)
+        return;
+    scan_scratch w = scratch_of(s);
     /* With everything on the left, the right side scores 0 (or is no part of any top k). */
-    double parent = candidate_value(s, w->total, w->total, w);
+    double parent = candidate_value(s, total, total, &w);
     best->gain = 0.5 * (best->value - parent) / (s->top_k ? s->top_k : s->fixed->d);
-}
-
-/* A later missing value goes where more rows went, if training showed none at this node. */
-static void set_missing_side(const gmo_splitter *s, const int32_t *hist, int64_t n_total, gmo_split *best) {
-    const gmo_hist_shape *shape = s->shape;
-    int64_t missing_cell = shape->cell_start[best->feature] + shape->n_bins[best->feature];
-    bool missing = shape->has_missing[best->feature] && hist[missing_cell * shape->stride + s->fixed->count_lane] > 0;
-    if (!missing)
-        best->missing_left = 2 * best->n_left >= n_total;
-}
-
-gmo_split gmo_split_find(const gmo_splitter *s, const int32_t *hist) {
-    gmo_split best = {.feature = -1};
-    int64_t m = s->shape->data->n_features;
-    int64_t scores = s->shape->cell_start[m] * s->fixed->d;
-#pragma omp parallel num_threads(s->n_threads) if (GMO_PARALLEL(s -> n_threads, scores * 8))
-    {
-        int64_t thread = omp_get_thread_num(), n = omp_get_num_threads();
-        scan_scratch w = scratch_of(s, (int32_t)thread);
-        node_total(s, hist, w.total);
-        gmo_split own = scan_features(s, hist, m * thread / n, m * (thread + 1) / n, w);
-#pragma omp critical(gmo_split_merge)
-        if (own.value > best.value || (own.value == best.value && own.feature >= 0 && own.feature < best.feature))
-            best = own;
-    }
-    if (best.feature >= 0) {
-        scan_scratch w = scratch_of(s, 0);
-        set_gain(s, &w, &best);
-        set_missing_side(s, hist, w.total[s->fixed->count_lane], &best);
-    }
-    return best;
+    /* A later missing value goes where more rows went, if training showed none at this node. */
+    if (!best->missing_seen)
+        best->missing_left = 2 * best->n_left >= total[s->fixed->count_lane];
 }

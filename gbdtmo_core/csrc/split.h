@@ -1,4 +1,5 @@
-/* Search for the best split of a node from its histogram [alg. 2, alg. 4]. */
+/* Search for the best split of a node [alg. 2, alg. 4]: over the histogram of the node, or, where the node has few rows,
+ * over the rows themselves in the order of their bins. Both ways find the same split. */
 #ifndef GMO_SPLIT_H
 #define GMO_SPLIT_H
 
@@ -11,17 +12,30 @@ typedef struct {
     int64_t n_left;
     int32_t bin;          /* bins up to this one go left */
     uint8_t missing_left; /* where missing values go */
+    uint8_t missing_seen; /* whether a row of the node misses the feature */
 } gmo_split;
 
-/* What the search needs besides the histogram; made once a tree. */
+/* How float32 estimates of candidates are made: a candidate whose estimate is below the best value by more than the
+ * estimate's error bound cannot win, and is not scored in float64. */
+typedef struct {
+    bool on;
+    double scale;       /* value = estimate * scale */
+    double slack;       /* 1 - bound of the relative error of an estimate */
+    float *weight;      /* (d + GMO_LANES,) constant Hessian: factor of a gradient */
+    float *slope, *add; /* (d + GMO_LANES,) else: denominator = slope * Hessian + add */
+    float *mask;        /* (d + GMO_LANES,) 1, and 0 beyond d */
+} gmo_screen;
+
+/* What the search needs besides the node; made once a booster. */
 typedef struct {
     const gmo_hist_shape *shape;
     const gmo_fixed *fixed;
     double reg_lambda, reg_alpha;
     int32_t top_k; /* 0: full split */
     bool restricted;
-    int64_t min_side; /* rows that either side needs */
-    int32_t n_threads;
+    int64_t min_side;   /* rows that either side needs */
+    int64_t small_rows; /* nodes of at most so many rows are searched without a histogram; 0: none */
+    gmo_screen screen;
     char *scratch; /* n_threads areas of scratch_bytes */
     int64_t scratch_bytes;
 } gmo_splitter;
@@ -29,8 +43,23 @@ typedef struct {
 gmo_status gmo_splitter_init(gmo_splitter *splitter, const gmo_params *params, const gmo_hist_shape *shape,
                              const gmo_fixed *fixed);
 void gmo_splitter_free(gmo_splitter *splitter);
+/* To be called whenever the derivatives in fixed were rounded anew. */
+void gmo_splitter_start_tree(gmo_splitter *splitter);
 
-gmo_split gmo_split_find(const gmo_splitter *splitter, const int32_t *hist);
+/* Integers of a node's total: a row of gmo_fixed with spare elements. */
+static inline int64_t gmo_total_size(const gmo_hist_shape *shape) { return (int64_t)shape->stride + GMO_LANES; }
+
+/* Looks for a better split than *best among the features of a block; a thread calls it with its own best. Of equal splits
+ * the one of the lowest feature, then the lowest bin wins, in whatever order blocks are taken. total: of the node. */
+void gmo_split_scan(const gmo_splitter *splitter, const int32_t *hist, const int32_t *total,
+                    const gmo_hist_block *block, gmo_split *best);
+/* The same from the n_rows <= small_rows rows of the node. */
+void gmo_split_scan_small(const gmo_splitter *splitter, const int32_t *rows, int64_t n_rows, const int32_t *total,
+                          const gmo_hist_block *block, gmo_split *best);
+/* The better of two splits, by the rule of ties above. */
+gmo_split gmo_split_better(gmo_split a, gmo_split b);
+/* Completes the best split of a node with its gain and the way of missing values. */
+void gmo_split_finish(const gmo_splitter *splitter, const int32_t *total, gmo_split *best);
 
 /* Score of every output from sums laid out as a row of gmo_fixed, with GMO_LANES spare elements at the end of both. */
 void gmo_split_scores(const gmo_splitter *splitter, const int32_t *row, double *score);

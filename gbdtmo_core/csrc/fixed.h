@@ -1,0 +1,45 @@
+/* Derivatives in fixed point.
+ *
+ * Sums must not depend on the order of rows or on threads, and parent - child must be exact. So derivatives are rounded
+ * once a tree to int32 multiples of a power of two, chosen for each output so that no sum over rows can overflow, and
+ * all that is summed afterwards is integers. */
+#ifndef GMO_FIXED_H
+#define GMO_FIXED_H
+
+#include "common.h"
+
+/* Lanes read together; arrays that are read in such steps have as many spare elements at their end. */
+#define GMO_LANES 8
+
+/* A row holds d gradients, then d Hessians if has_hessian, then a 1 that counts the row, then zeros up to stride. */
+typedef struct {
+    int32_t *rows; /* (n_rows, stride) */
+    int64_t n_rows;
+    int32_t d, stride, count_lane;
+    bool has_hessian;
+    double *gradient_unit, *hessian_unit; /* (d + GMO_LANES,) value of 1, a power of two; 0 if all are 0, and beyond d */
+} gmo_fixed;
+
+gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_hessian);
+void gmo_fixed_free(gmo_fixed *fixed);
+/* Rounds columns first .. first + d of gradient and hessian (n_rows, width); hessian is read only if has_hessian. */
+gmo_status gmo_fixed_round(gmo_fixed *fixed, const double *gradient, const double *hessian, int32_t width,
+                           int32_t first, int32_t n_threads);
+/* Sum of the listed rows, or of all n_rows if rows is NULL, into total (stride,). */
+void gmo_fixed_total(const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows, int32_t *total);
+
+/* Vectors written out: left to itself, the compiler turns short loops of known length into single additions. */
+typedef int32_t gmo_int4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t gmo_int8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* sum += row, both laid out as rows; stride is a multiple of 8, or 4. */
+GMO_INLINE void gmo_add_row(int32_t *sum, const int32_t *row, int32_t stride) {
+    if (stride == 4) {
+        *(gmo_int4 *)sum += *(const gmo_int4 *)row;
+        return;
+    }
+    for (int32_t j = 0; j < stride; j += GMO_LANES)
+        *(gmo_int8 *)(sum + j) += *(const gmo_int8 *)(row + j);
+}
+
+#endif
