@@ -34,6 +34,7 @@ def _parse(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--models", type=_names, default=[], help="only these models, comma-separated; empty: all")
     parser.add_argument("--groups", type=_names, default=[], help="only these groups, comma-separated; empty: all")
     parser.add_argument("--busy", action="store_true", help="measure although the machine is busy; cells are marked")
+    parser.add_argument("--again", action="store_true", help="measure cells again during which others used the machine")
     options = parser.parse_intermixed_args(arguments)
     experiments = [text.partition("=")[2] for text in options.overrides if text.startswith("experiment=")]
     if len(experiments) > 1:
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if not options.busy:
             check_quiet()
-        return _run_and_report(plan)
+        return _run_and_report(plan, again=options.again)
     except (BenchError, NotQuiet, StoreError, Timeout, workers.WorkersError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -70,15 +71,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run_and_report(plan: BenchPlan) -> int:
+def _run_and_report(plan: BenchPlan, *, again: bool) -> int:
     # Here, since every cell's process loads this module, and should load little.
-    from repro.bench.report import write_report
+    from repro.bench.report import BenchReportError, write_report
 
     root = ROOT / plan.runs_dir
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(str(root / "sweep.lock"), blocking=False):  # neither two benchmarks nor one beside a sweep
-        missing = run_bench(plan, root, say=print_progress)
-    for path in write_report(plan, root, root / "tables"):
+        missing = run_bench(plan, root, again=again, say=print_progress)
+    try:
+        written = write_report(plan, root, root / "tables")
+    except BenchReportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if missing:
         print(f"{len(missing)} cells have no record; the report says why", file=sys.stderr)

@@ -28,6 +28,8 @@ SHAPE: Shape = {
     "provenance.started": str,
 }
 """What every benchmark record holds."""
+_BUSY_CORES = 0.15
+_BUSY_SECONDS = 0.2
 
 
 def bench_store(root: Any) -> RunStore:
@@ -39,8 +41,9 @@ def measure_in_process(config: Mapping[str, Any], identity: Mapping[str, Any], r
     """Do one cell as the whole work of a process; an error is noted and leaves through the exit status."""
     store = bench_store(root)
     try:
+        described = provenance.collect(threads=config["threads"])  # of the machine, before it is cut to some cores
         pin(config["threads"])
-        record = measured_record(config, identity)
+        record = measured_record(config, identity, described)
     except Exception as error:
         store.write_failure(identity, error)
         raise
@@ -70,7 +73,9 @@ def _loaded_libraries() -> str:
         return file.read()
 
 
-def measured_record(config: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
+def measured_record(
+    config: Mapping[str, Any], identity: Mapping[str, Any], described: Mapping[str, Any]
+) -> dict[str, Any]:
     """Measure a cell in this process and return its record.
 
     ``other_cpu`` is the number of cores that other processes kept busy meanwhile.
@@ -78,7 +83,6 @@ def measured_record(config: Mapping[str, Any], identity: Mapping[str, Any]) -> d
     # Here, since it loads the numeric libraries.
     from repro.bench.measure import WORK
 
-    described = provenance.collect(threads=config["threads"])
     watch = CpuWatch()
     start = time.perf_counter()
     measured = WORK[config["work"]](config)
@@ -89,8 +93,14 @@ def measured_record(config: Mapping[str, Any], identity: Mapping[str, Any]) -> d
         "measured": measured,
         "other_cpu": watch.other_cores(),
         "seconds": {"total": time.perf_counter() - start},
-        "provenance": described,
+        "provenance": dict(described),
     }
+
+
+def was_busy(record: Mapping[str, Any]) -> bool:
+    """Tell whether other processes disturbed a measurement; a moment's work in a short cell does not count."""
+    other = float(record["other_cpu"])
+    return other > _BUSY_CORES and other * float(record["seconds"]["total"]) > _BUSY_SECONDS
 
 
 class CpuWatch:

@@ -11,15 +11,13 @@ from typing import Any
 
 import datasets
 from repro import workers
-from repro.bench.cell import bench_store, measure_in_process
+from repro.bench.cell import bench_store, measure_in_process, was_busy
 from repro.bench.plan import RELEASED_LIBRARY, BenchCell, BenchPlan
 from repro.provenance import ROOT, load_average, usable_cpus
 from repro.store import RunStore
 
 QUIET_LOAD = 0.5
 """Load average above which a benchmark does not start."""
-BUSY_CORES = 0.1
-"""A cell during which others used more cores than this is marked."""
 
 
 class NotQuiet(RuntimeError):
@@ -44,7 +42,9 @@ def check_quiet(wait_seconds: float = 90.0) -> None:
         time.sleep(5)
 
 
-def run_bench(plan: BenchPlan, root: Path, *, say: Callable[[str], None] = print) -> list[BenchCell]:
+def run_bench(
+    plan: BenchPlan, root: Path, *, again: bool = False, say: Callable[[str], None] = print
+) -> list[BenchCell]:
     """Measure the cells of a plan that have no record.
 
     Parameters
@@ -52,6 +52,8 @@ def run_bench(plan: BenchPlan, root: Path, *, say: Callable[[str], None] = print
     plan : BenchPlan
     root : path
         Folder of the run store; benchmark records lie below ``bench/``.
+    again : bool
+        Measure cells again that were not measured alone.
     say : callable
         Gets a line of progress.
 
@@ -68,7 +70,11 @@ def run_bench(plan: BenchPlan, root: Path, *, say: Callable[[str], None] = print
     store = bench_store(root)
     store.prepare()
     store.clean_temporary()
-    missing = _distinct(cell for cell in plan.cells if not store.has(cell.run_id))
+    missing = _distinct(
+        cell
+        for cell in plan.cells
+        if not store.has(cell.run_id) or (again and was_busy(store.read(cell.run_id)))
+    )
     runnable = [cell for cell in missing if _can_run(cell, store)]
     say(f"{plan.experiment}: {len(plan.cells)} cells, {len(missing)} not recorded, {len(runnable)} to run")
     logs = [store.root / "logs" / f"{cell.run_id}.log" for cell in runnable]
@@ -111,7 +117,7 @@ def _outcome(cell: BenchCell, exit_code: int, log: Path, store: RunStore) -> str
         return f"FAILED {cell.label}: {store.failure(cell.run_id)}"
     log.unlink(missing_ok=True)
     record = store.read(cell.run_id)
-    busy = f", others used {record['other_cpu']:.2f} cores" if record["other_cpu"] > BUSY_CORES else ""
+    busy = f", others used {record['other_cpu']:.2f} cores" if was_busy(record) else ""
     return f"{cell.label}: {_summary(record['measured'])} in {record['seconds']['total']:.1f} s{busy}"
 
 

@@ -1,10 +1,11 @@
 """Adapter of our own estimators: GBDT-MO, GBDT-SO, GBDT-sparse and released growth, by parameters."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gbdtmo_core import GBDTMOClassifier, GBDTMORegressor
 from repro.models.base import Array, FitReport, Model, RoundTimes
@@ -70,6 +71,17 @@ class GBDTMO(Model):
 
     def predict_scores(self, X: Array) -> Array:
         return self._columns(self.raw_scores(X))
+
+    def one_row_calls(self, row: Array) -> tuple[Callable[[], object], Callable[[], object]]:
+        """Give two calls to be timed: ``predict`` of `row`, and what scikit-learn itself checks of it before."""
+        estimator = self._fitted()
+
+        def validate() -> None:
+            check_is_fitted(estimator)
+            check_array(row, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", estimator=estimator)
+            validate_data(estimator, row, reset=False, skip_check_array=True)
+
+        return lambda: estimator.predict(row), validate
 
     def staged_scores(self, X: Array) -> Iterator[Array]:
         estimator = self._fitted()
