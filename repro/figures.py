@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from io import BytesIO, StringIO
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
 # Text stays text, and the same data give the same bytes.
-_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "gbdtmo", "font.size": 9}
+_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "gbdtmo", "font.size": 9}
 
 
 def round_bars(frame: pd.DataFrame, titles: Mapping[str, str], marked: set[str]) -> dict[str, bytes]:
@@ -41,9 +42,13 @@ def round_bars(frame: pd.DataFrame, titles: Mapping[str, str], marked: set[str])
                 own = frame[(frame["shape"] == shape) & (frame["threads"] == n)].set_index("model")["seconds"]
                 width = 0.8 / len(threads)
                 left = [index + place * width for index in range(len(models))]
-                axes.bar(left, [own.get(model, float("nan")) for model in models], width, label=f"{n} thread{'s' * (n > 1)}")
+                axes.bar(
+                    left, [own.get(model, float("nan")) for model in models], width, label=f"{n} thread{'s' * (n > 1)}"
+                )
             axes.set_yscale("log")
-            axes.set_xticks([index + 0.4 - 0.4 / len(threads) for index in range(len(models))], models, rotation=60, ha="right")
+            axes.set_xticks(
+                [index + 0.4 - 0.4 / len(threads) for index in range(len(models))], models, rotation=60, ha="right"
+            )
             axes.set_title(titles[shape] + ("*" if shape in marked else ""))
             axes.grid(axis="y", which="both", alpha=0.3)
             if panel == 1:

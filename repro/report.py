@@ -18,6 +18,8 @@ import pandas as pd
 
 import datasets
 from repro import tables
+from repro.bench.plan import BenchError, is_benchmark, make_bench_plan
+from repro.bench.report import BenchReportError, publish_bench, write_report
 from repro.plan import Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
 from repro.sidecar import write_with_sidecar
@@ -330,15 +332,29 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_intermixed_args(arguments)
     try:
         stated = _parse_gaps(options.gap)
+        if is_benchmark(options.experiment):
+            return _report_benchmark(options, stated)
         plan = make_plan(options.experiment, overrides=options.overrides)
         store = RunStore(ROOT / plan.runs_dir)
         if options.command == "table":
             written = write_tables(plan, store, store.tables_dir, stated)
         else:
             written = publish(plan, store, RESULTS, stated)
-    except (PlanError, PublishError, StoreError) as error:
+    except (PlanError, PublishError, StoreError, BenchError, BenchReportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    return _show(written)
+
+
+def _report_benchmark(options: argparse.Namespace, stated: Mapping[str, str]) -> int:
+    plan = make_bench_plan(options.experiment, overrides=options.overrides)
+    root = ROOT / plan.runs_dir
+    if options.command == "table":
+        return _show(write_report(plan, root, root / "tables"))
+    return _show(publish_bench(plan, root, RESULTS, stated))
+
+
+def _show(written: Iterable[Path]) -> int:
     for path in written:
         print(path)
     return 0

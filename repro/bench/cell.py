@@ -59,7 +59,7 @@ def pin(threads: int) -> None:
         If there are fewer cores, or if OpenMP is loaded already and would not listen.
     """
     if "libgomp" in _loaded_libraries():
-        raise RuntimeError("OpenMP was loaded before the process was pinned to its cores; its threads cannot be bounded")
+        raise RuntimeError("OpenMP was loaded before the process was pinned to its cores, so its threads have no bound")
     cores = sorted(os.sched_getaffinity(0))
     if threads > len(cores):
         raise RuntimeError(f"{threads} threads are to be measured, but this process may use {len(cores)} cores")

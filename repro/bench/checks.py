@@ -98,12 +98,12 @@ def released_seconds(frame: pd.DataFrame, reference: pd.DataFrame, shape: str, t
     if len(own):
         return float(own.iloc[0]), "released program measured"
     there = reference[(reference["dataset"] == shape) & (reference["threads"] == threads)]
-    there = there[there["quantity"] == "seconds_a_round"].set_index("model")["value"]
+    known = there[there["quantity"] == "seconds_a_round"].set_index("model")["value"]
     lightgbm = here.loc[here["model"] == "lightgbm", "seconds"]
-    if not len(lightgbm) or not {RELEASED, "lightgbm"} <= set(there.index):
+    if not len(lightgbm) or not {RELEASED, "lightgbm"} <= set(known.index):
         return math.nan, "neither measured nor to be scaled"
-    scaled = float(there[RELEASED] * lightgbm.iloc[0] / there["lightgbm"])
-    return scaled, f"released program's {there[RELEASED]:g} s of another machine, scaled by LightGBM's time in both"
+    scaled = float(known[RELEASED] * lightgbm.iloc[0] / known["lightgbm"])
+    return scaled, f"released program's {known[RELEASED]:g} s of another machine, scaled by LightGBM's time in both"
 
 
 def part_checks(frame: pd.DataFrame, parts: pd.DataFrame) -> Iterator[Check]:
@@ -155,13 +155,13 @@ def sparse_checks(sparse: pd.DataFrame) -> Iterator[Check]:
             yield Check("top-k split over the full split", where, 1.0, row["to_full"], True, "×")
 
 
-def inference_checks(frame: pd.DataFrame, one_row: pd.DataFrame) -> Iterator[Check]:
+def inference_checks(predictions: pd.DataFrame, one_row: pd.DataFrame) -> Iterator[Check]:
     """Compare prediction with the fastest peer's, and the cost of one row with scikit-learn's validation."""
-    for row in _ours(frame):
+    for row in _ours(predictions):
         if row["shape"] in FASTER_THAN_PEERS:
             note = f"{row['predict_ms']:.3g} ms a round"
             claim = "prediction over the fastest peer's"
-            yield Check(claim, _where(row), 1.0, row["predict_to_peer"], True, "×", note)
+            yield Check(claim, _where(row), 1.0, row["to_peer"], True, "×", note)
     for row in one_row.to_dict("records"):
         where = f"one row, {row['n_trees']} trees"
         claim = "predict beyond scikit-learn's validation"
@@ -175,21 +175,22 @@ def score_checks(scores: pd.DataFrame) -> Iterator[Check]:
     for group, part in scores.groupby("group", sort=False):
         models = part.set_index("model")
         if {OURS, "lightgbm"} <= set(models.index):
-            ours, theirs = models.loc[OURS], models.loc["lightgbm"]
-            note = f"{theirs['metric']} {theirs['goal']:.5g}: {ours['seconds']:.1f} s, LightGBM {theirs['seconds']:.1f} s"
+            seconds, goal = models["seconds"], float(models["goal"][OURS])
+            ours, theirs = float(seconds[OURS]), float(seconds["lightgbm"])
+            note = f"{goal:.5g} after {ours:.1f} s, LightGBM after {theirs:.1f} s"
             yield Check(
                 "time to LightGBM's best score over LightGBM's",
                 str(group).removeprefix("score_"),
                 1.0,
-                ours["seconds"] / theirs["seconds"],
+                ours / theirs,
                 True,
                 "×",
                 note,
             )
 
 
-def _ours(frame: pd.DataFrame) -> list[Mapping[str, Any]]:
-    return [row for row in frame.to_dict("records") if row["model"] == OURS] if len(frame) else []  # type: ignore[misc]
+def _ours(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+    return [row for row in frame.to_dict("records") if row["model"] == OURS] if len(frame) else []
 
 
 def _where(row: Mapping[Any, Any]) -> str:

@@ -12,15 +12,12 @@ import pandas as pd
 from repro.bench.cell import was_busy
 from repro.bench.limit import histogram_seconds
 from repro.bench.measure import gradient_lanes
-from repro.bench.plan import BenchCell
+from repro.bench.plan import Measured
 
 PEERS = ("xgboost", "xgboost_vector", "lightgbm", "catboost")
 OURS = "gbdt_mo"
 _KEYS = ["group", "shape", "model", "variant", "threads"]
 _BYTES_A_GRADIENT = 4  # fixed-point numbers, 32 bits
-
-Measured = Sequence[tuple[BenchCell, Mapping[str, Any]]]
-"""Cells with their records."""
 
 
 def round_frame(measured: Measured) -> pd.DataFrame:
@@ -29,11 +26,12 @@ def round_frame(measured: Measured) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a group, shape, model, variant and number of threads, in order of appearance: ``seconds`` (median of the
-        rounds after each repeat's warm-up), ``fastest`` and ``slowest`` of them, ``n_rounds`` timed;
-        ``construct_seconds``; ``predict_ms``, milliseconds a round over the test rows; ``peak_mb``, and ``above_mb`` what of it
-        training added to what was resident; ``leaves`` a round; ``metric``, ``score``; ``entries`` a round, and seconds
-        of each part a round as ``part_<name>`` where the model tells them; sizes of the data, ``synthetic``; ``busy``.
+        One row a group, shape, model, variant and number of threads, in order of appearance: ``seconds`` (median of
+        the rounds after each repeat's warm-up), ``fastest`` and ``slowest`` of them, ``n_rounds`` timed,
+        ``rounds_a_cell``; ``construct_seconds``; ``predict_ms``, milliseconds a round over the test rows; ``peak_mb``,
+        and ``above_mb``, what of it training added to what was resident; ``leaves`` a round; ``metric``, ``score``;
+        ``entries`` a round, and seconds of each part a round as ``part_<name>`` where the model tells them; sizes of
+        the data, ``synthetic``; ``busy``.
     """
     rows: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for cell, record in measured:
@@ -55,6 +53,7 @@ def _summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "fastest": float(timed.min()),
         "slowest": float(timed.max()),
         "n_rounds": len(timed),
+        "rounds_a_cell": n_rounds,
         "construct_seconds": _median(measured, lambda one: [one["construct_seconds"]]),
         "predict_ms": 1e3 * _median(measured, lambda one: one["predict_seconds"]) / n_rounds,
         "peak_mb": max(one["memory"]["peak"] for one in measured),
@@ -89,7 +88,9 @@ def limit_frame(measured: Measured) -> pd.DataFrame:
     for cell, record in measured:
         if cell.work == "limit":
             rates = record["measured"]
-            row = rows.setdefault(cell.shape, {"shape": cell.shape, "lanes": rates["lanes"]} | dict.fromkeys(names, 0.0))
+            row = rows.setdefault(
+                cell.shape, {"shape": cell.shape, "lanes": rates["lanes"]} | dict.fromkeys(names, 0.0)
+            )
             row.update({name: max(row[name], rates[name]) for name in names})
     frame = pd.DataFrame(rows.values(), columns=["shape", "lanes", *names])
     return frame.assign(adds=frame[["adds_l1", "adds_l2"]].max(axis=1))
@@ -101,7 +102,7 @@ def compared(rounds: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        With ``fastest_peer``, ``to_peer`` (seconds over the fastest peer's), ``predict_to_peer``, ``limit_seconds`` (see
+        With ``fastest_peer``, ``to_peer`` (seconds over the fastest peer's), ``limit_seconds`` (see
         `limit_seconds`; NaN where our own model or the rates are missing), ``to_limit`` (seconds over the limit) and
         ``histogram_to_limit`` (histogram seconds over the limit, ours only).
     """
@@ -113,7 +114,7 @@ def compared(rounds: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
         for row in frame.to_dict("records")
         if row["model"] == OURS
     }
-    columns: dict[str, list[Any]] = {name: [] for name in ("fastest_peer", "to_peer", "predict_to_peer", "limit_seconds")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("fastest_peer", "to_peer", "limit_seconds")}
     for row in frame.to_dict("records"):
         peers = frame[
             (frame["shape"] == row["shape"]) & (frame["threads"] == row["threads"]) & frame["model"].isin(PEERS)
@@ -121,14 +122,53 @@ def compared(rounds: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
         best = peers.loc[peers["seconds"].idxmin()] if len(peers) else None
         columns["fastest_peer"].append(None if best is None else best["model"])
         columns["to_peer"].append(math.nan if best is None else row["seconds"] / best["seconds"])
-        columns["predict_to_peer"].append(math.nan if best is None else row["predict_ms"] / peers["predict_ms"].min())
         columns["limit_seconds"].append(limits_of.get((row["shape"], row["threads"]), math.nan))
     frame = frame.assign(**columns)
-    histogram = frame["part_histogram"] if "part_histogram" in frame else math.nan
     return frame.assign(
         to_limit=frame["seconds"] / frame["limit_seconds"],
-        histogram_to_limit=(histogram / frame["limit_seconds"]) if "part_histogram" in frame else math.nan,
+        histogram_to_limit=frame.get("part_histogram", math.nan) / frame["limit_seconds"],
     )
+
+
+def predict_frame(measured: Measured, rounds: pd.DataFrame) -> pd.DataFrame:
+    """Compare prediction over the test rows.
+
+    Parameters
+    ----------
+    measured
+        Cells with their records.
+    rounds : DataFrame
+        See `round_frame`; where a model has no prediction cells, its few rounds of group ``rounds`` stand in.
+
+    Returns
+    -------
+    DataFrame
+        ``shape``, ``model``, ``threads``, ``n_test``, ``rounds`` of the model, ``predict_ms`` a round (the median whole
+        prediction over the number of rounds), ``to_peer`` (over the fastest peer's), ``busy``.
+    """
+    rows = [
+        {
+            "shape": cell.shape,
+            "model": cell.model,
+            "threads": int(threads),
+            "n_test": record["measured"]["data"]["n_test"],
+            "rounds": record["measured"]["rounds"],
+            "predict_ms": 1e3 * float(np.median(seconds)) / record["measured"]["rounds"],
+            "busy": was_busy(record),
+        }
+        for cell, record in measured
+        if cell.work == "predict"
+        for threads, seconds in record["measured"]["predict_seconds"].items()
+    ]
+    known = {(row["shape"], row["model"]) for row in rows}
+    for row in rounds[rounds["group"] == "rounds"].to_dict("records") if len(rounds) else []:
+        if (row["shape"], row["model"]) not in known:
+            names = ("shape", "model", "threads", "n_test", "predict_ms", "busy")
+            rows.append({name: row[name] for name in names} | {"rounds": row["rounds_a_cell"]})
+    frame = pd.DataFrame(rows, columns=["shape", "model", "threads", "n_test", "rounds", "predict_ms", "busy"])
+    fastest = frame[frame["model"].isin(PEERS)].groupby(["shape", "threads"])["predict_ms"].min().rename("fastest")
+    joined = frame.merge(fastest, on=["shape", "threads"], how="left")
+    return joined.assign(to_peer=joined["predict_ms"] / joined["fastest"]).drop(columns="fastest")
 
 
 def limit_seconds(row: Mapping[Any, Any], limits: pd.DataFrame) -> float:
@@ -144,7 +184,7 @@ def limit_seconds(row: Mapping[Any, Any], limits: pd.DataFrame) -> float:
     Returns
     -------
     float
-        See `repro.bench.limit.histogram_seconds`; reading is not faster with more threads, adding is. NaN without rates.
+        See `repro.bench.limit.histogram_seconds`; more threads add faster, but do not read faster. NaN without rates.
     """
     own = limits[limits["shape"] == row["shape"]]
     if own.empty or math.isnan(row["entries"]):
@@ -235,7 +275,7 @@ def sparse_frame(rounds: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 
 
 def needed_mb(row: Mapping[Any, Any]) -> dict[str, float]:
-    """Give what training must hold, in MiB: ``bins`` (a byte each), ``gradients`` (32 bits each) and the histogram ``pool``."""
+    """Give what training must hold, in MiB: ``bins`` (a byte each), ``gradients`` (32 bits each), ``pool``."""
     lanes = gradient_lanes(row["task"], row["n_outputs"])
     return {
         "bins": row["n_train"] * row["n_features"] / 2**20,

@@ -1,4 +1,4 @@
-"""This machine's rates of adding and reading, by a small C program, and the least time that a histogram needs."""
+"""Rates of adding and reading of this machine, by a small C program, and the least time that a histogram needs."""
 
 from __future__ import annotations
 

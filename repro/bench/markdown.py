@@ -15,6 +15,7 @@ from repro.tables import format_score, in_paper_units
 EMPTY = "–"
 BUSY = "†"
 MADE_UP = "*"
+PARTS = ("histogram", "split", "partition", "gradient", "leaf", "rest")
 
 
 def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> str:
@@ -55,7 +56,13 @@ def rounds_markdown(frame: pd.DataFrame, shape: str) -> str:
     threads = sorted(own["threads"].unique())
     several = [f"{n} thread{'s' if n > 1 else ''}" for n in threads]
     head = ["model", *(f"s a round, {name}" for name in several), *(f"/ fastest peer, {name}" for name in several)]
-    head += [*(f"/ limit, {name}" for name in several), "construction s", "peak MB above data", "peak MB", "leaves a round"]
+    head += [
+        *(f"/ limit, {name}" for name in several),
+        "construction s",
+        "peak MB above data",
+        "peak MB",
+        "leaves a round",
+    ]
     head += ["test score"]
     rows = []
     for model, part in own.groupby("model", sort=False):
@@ -93,8 +100,14 @@ def parts_markdown(parts: pd.DataFrame, frame: pd.DataFrame) -> str:
     rows = []
     for row in _dicts(parts):
         own = near[row["shape"], row["threads"]]
-        shares = [f"{100 * row[name]:.1f} %" for name in ("histogram", "split", "partition", "gradient", "leaf", "rest")]
-        milliseconds = [number(1e3 * row["seconds"]), number(1e3 * own["part_histogram"]), number(1e3 * own["limit_seconds"])]
+        shares = [
+            f"{100 * row[name]:.1f} %" for name in ("histogram", "split", "partition", "gradient", "leaf", "rest")
+        ]
+        milliseconds = [
+            number(1e3 * row["seconds"]),
+            number(1e3 * own["part_histogram"]),
+            number(1e3 * own["limit_seconds"]),
+        ]
         rows.append([row["shape"], row["threads"], *milliseconds, number(own["histogram_to_limit"]), *shares])
     head = ["shape", "threads", "ms a round", "histograms ms", "limit ms", "histograms / limit"]
     head += ["histogram", "split", "partition", "gradient", "leaf", "rest"]
@@ -115,22 +128,23 @@ def limits_markdown(limits: pd.DataFrame) -> str:
     return table(rows, head)
 
 
-def inference_markdown(frame: pd.DataFrame, titles: Mapping[str, str]) -> str:
+def inference_markdown(predictions: pd.DataFrame, titles: Mapping[str, str]) -> str:
     """Write milliseconds a round over the test rows: a row a model, a column a shape, one and more threads in it."""
-    shapes = list(dict.fromkeys(frame["shape"]))
+    shapes = list(dict.fromkeys(predictions["shape"]))
     rows = []
-    for model, part in frame.groupby("model", sort=False):
+    for model, part in predictions.groupby("model", sort=False):
         cells = []
         for shape in shapes:
             own = part[part["shape"] == shape].sort_values("threads")
             values = [
-                f"{number(row['predict_ms'])} ({number(row['predict_to_peer'], 2)}×){BUSY if row['busy'] else ''}"
+                f"{number(row['predict_ms'])} ({number(row['to_peer'], 2)}×){BUSY if row['busy'] else ''}"
                 for row in _dicts(own)
             ]
             cells.append(" / ".join(values) or EMPTY)
         rows.append([model, *cells])
-    sizes = {row["shape"]: row["n_test"] for row in _dicts(frame)}
-    return table(rows, ["model", *(f"{titles[shape]}, {sizes[shape]:,} rows" for shape in shapes)])
+    sizes = {row["shape"]: (row["n_test"], row["rounds"]) for row in reversed(_dicts(predictions))}
+    head = [f"{titles[shape]}, {sizes[shape][0]:,} rows, {sizes[shape][1]} rounds" for shape in shapes]
+    return table(rows, ["model", *head])
 
 
 def memory_markdown(rounds: pd.DataFrame) -> str:
@@ -156,7 +170,9 @@ def growth_markdown(growth: pd.DataFrame, many: pd.DataFrame) -> str:
         for row in _dicts(growth)
     ]  # fmt: skip
     text = table(rows, ["doubled", "ms a round", "leaves", "time / base", "by Tables I and II"])
-    sizes = [[row["variant"], number(row["seconds"]), number(row["above_mb"]), number(row["leaves"])] for row in _dicts(many)]
+    sizes = [
+        [row["variant"], number(row["seconds"]), number(row["above_mb"]), number(row["leaves"])] for row in _dicts(many)
+    ]
     return text + "\n\n" + table(sizes, ["2,000 rows × 50 features", "s a round", "peak MB above data", "leaves"])
 
 
@@ -199,7 +215,8 @@ def scores_markdown(scores: pd.DataFrame) -> str:
 def one_row_markdown(one_row: pd.DataFrame) -> str:
     """Write the cost of one row."""
     rows = [
-        [row["n_trees"], *(number(row[name]) for name in ("predict", "validation", "beyond"))] for row in _dicts(one_row)
+        [row["n_trees"], *(number(row[name]) for name in ("predict", "validation", "beyond"))]
+        for row in _dicts(one_row)
     ]
     return table(rows, ["trees", "predict µs", "scikit-learn's validation µs", "beyond it µs"])
 

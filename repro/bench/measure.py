@@ -14,10 +14,10 @@ from hydra.utils import instantiate
 from repro import memory
 from repro.bench import limit, shapes
 from repro.metrics import METRICS, reported_metric
-from repro.models.base import Model, RoundTimes, TimedModel
+from repro.models.base import Array, Model, RoundTimes, TimedModel
 
 Config = Mapping[str, Any]
-_PREDICTIONS = 3
+_PREDICTIONS = 5
 _ONE_ROW_CALLS = 2000
 
 
@@ -38,11 +38,10 @@ def time_rounds(config: Config) -> dict[str, Any]:
     times = _train(model, data, config)
     peak = memory.peak_mb()
     rows = data.X_test.astype(model.row_dtype, copy=False)
-    predict_seconds = [_seconds(lambda: model.raw_scores(rows)) for _ in range(_PREDICTIONS)]
     metric = reported_metric(data.task)
     return {
         **asdict(times),
-        "predict_seconds": predict_seconds,
+        "predict_seconds": _predict_seconds(model, rows, config["threads"]),
         "metric": metric,
         "score": METRICS[metric].function(data.y_test, model.predict_scores(data.X_test)),
         "memory": {"data": resident, "peak": peak},
@@ -63,10 +62,30 @@ def _train(model: TimedModel, data: shapes.BenchData, config: Config) -> RoundTi
     )
 
 
+def _predict_seconds(model: TimedModel, rows: Array, n_jobs: int) -> list[float]:
+    return [_seconds(lambda: model.raw_scores(rows, n_jobs)) for _ in range(_PREDICTIONS)]
+
+
 def _seconds(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+def time_prediction(config: Config) -> dict[str, Any]:
+    """Train more rounds, then time the prediction of the test rows by one thread and by all of the cell's.
+
+    Returns
+    -------
+    dict
+        ``predict_seconds`` by number of threads, one a repetition; ``rounds`` of the model.
+    """
+    data = shapes.load(config["dataset"])
+    model: TimedModel = instantiate(config["estimator"])
+    _train(model, data, config)
+    rows = data.X_test.astype(model.row_dtype, copy=False)
+    seconds = {str(n_jobs): _predict_seconds(model, rows, n_jobs) for n_jobs in (1, config["threads"])}
+    return {"predict_seconds": seconds, "rounds": config["rounds"], "data": data.described}
 
 
 def time_to_score(config: Config) -> dict[str, Any]:
@@ -136,6 +155,7 @@ def gradient_lanes(task: str, n_outputs: int) -> int:
 
 WORK: dict[str, Callable[[Config], dict[str, Any]]] = {
     "rounds": time_rounds,
+    "predict": time_prediction,
     "score": time_to_score,
     "row": time_one_row,
     "limit": measure_limit,

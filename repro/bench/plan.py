@@ -25,8 +25,16 @@ RELEASED_LIBRARY = "GBDTMO_RELEASED_LIB"
 KINDS = ("bench", "figure5", "inference")
 """Kinds of table that are made from benchmark records."""
 # Files that a measurement depends on; a change of any of them makes new cells.
-_MEASURING = ("bench/cell.py", "bench/measure.py", "bench/shapes.py", "bench/synthetic.py", "bench/limit.py", "bench/limit.c")
+_MEASURING = (
+    "bench/cell.py",
+    "bench/measure.py",
+    "bench/shapes.py",
+    "bench/synthetic.py",
+    "bench/limit.py",
+    "bench/limit.c",
+)
 _NEUTRAL = ("runs_dir",)
+_STAND_IN_GROUPS = ("limit", "rounds", "inference")
 
 
 class BenchError(ValueError):
@@ -72,6 +80,10 @@ class BenchCell:
         return " ".join(word for word in words if word)
 
 
+Measured = Sequence[tuple[BenchCell, Mapping[str, Any]]]
+"""Cells with their records."""
+
+
 @dataclass(frozen=True)
 class BenchPlan:
     """The cells of one benchmark; attributes as in `repro.plan.Plan`, and ``titles`` of the shapes."""
@@ -110,7 +122,8 @@ def make_bench_plan(
     overrides : sequence of str
         Hydra overrides for the experiment and every cell.
     shapes, models, groups : sequence of str
-        Narrow the benchmark to these; a shape that no group lists stands in for the shapes of groups ``rounds`` and ``limit``.
+        Narrow the benchmark to these; a further shape stands in for those of groups ``limit``,
+        ``rounds`` and ``inference``.
 
     Raises
     ------
@@ -174,14 +187,20 @@ def _cells(
     shapes: Sequence[str],
     models: Sequence[str],
 ) -> Iterator[BenchCell]:
-    for shape in _narrowed(group["shapes"], shapes, takes_any=name in ("limit", "rounds")):
+    for shape in _narrowed(group["shapes"], shapes, takes_any=name in _STAND_IN_GROUPS):
         given = [f"+experiment={experiment}", f"shape@dataset={shape}"]
         given += group.get("shape_overrides", {}).get(shape, [])
         variants = _top_k_variants([*given, *overrides]) if group.get("top_k") else group.get("variants", {"": []})
         composed = {
             (variant, model): _cell_config(
-                [*given, *([f"model={model}"] if model else []), *_plain(bench.overrides.get(model)), *changes, *overrides],
+                [
+                    *given,
+                    *_model_overrides(bench, model),
+                    *changes,
+                    *overrides,
+                ],
                 group,
+                shape,
                 model,
             )
             for variant, changes in variants.items()
@@ -199,8 +218,8 @@ def _narrowed(own: Sequence[str], asked: Sequence[str], takes_any: bool = False)
     return list(asked) if takes_any else [name for name in own if name in asked]
 
 
-def _plain(values: Any) -> list[str]:
-    return [str(value) for value in values or []]
+def _model_overrides(bench: DictConfig, model: str) -> list[str]:
+    return [f"model={model}", *map(str, bench.overrides.get(model) or [])] if model else []
 
 
 def _top_k_variants(overrides: list[str]) -> dict[str, list[str]]:
@@ -215,14 +234,15 @@ def _top_k_variants(overrides: list[str]) -> dict[str, list[str]]:
 _DATA_KEYS = ("name", "title", "task", "synthetic", "source", "seed", "rows", "test_rows", "features", "outputs")
 
 
-def _cell_config(overrides: list[str], group: Mapping[str, Any], model: str) -> dict[str, Any]:
+def _cell_config(overrides: list[str], group: Mapping[str, Any], shape: str, model: str) -> dict[str, Any]:
     composed: Any = OmegaConf.to_container(_compose(overrides), resolve=True)
     dataset = composed["dataset"]
-    own_rounds = group.get("rounds", {})
     config = {"work": group["work"], "dataset": {key: dataset[key] for key in _DATA_KEYS if key in dataset}}
     if not model:
         return config
-    rounds = min(own_rounds.get(model, dataset["rounds"]), composed.get("most_rounds") or 10**9)
+    own = group.get("rounds", {})  # by model or by shape
+    rounds = own.get(model, own.get(shape, dataset["rounds"]))
+    rounds = min(rounds, composed["bench"].get("most_rounds") or rounds)
     return {**config, "rounds": rounds, "estimator": {**composed["model"]["estimator"], "n_estimators": rounds}}
 
 
@@ -236,7 +256,7 @@ def _cell(
 
 def _code(config: Mapping[str, Any]) -> dict[str, Any]:
     """Name the code that a measurement depends on: the suite's, the adapter's and the library's own."""
-    code: dict[str, Any] = {"suite": _digest(tuple(ROOT / "repro" / name for name in _MEASURING))}
+    code: dict[str, Any] = {"suite": _digest(tuple(ROOT / "repro" / "bench" / name for name in _MEASURING))}
     if "estimator" not in config:
         return code
     adapter = str(config["estimator"]["_target_"]).rpartition(".")[0].rpartition(".")[2]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from repro.bench.cell import was_busy
-from repro.bench.frames import Measured
+from repro.bench.plan import Measured
 from repro.metrics import METRICS
 
 PATIENCE = 25
@@ -38,14 +38,13 @@ def first_reached(curve: Sequence[float], metric: str, goal: float) -> int | Non
 def score_frame(measured: Measured) -> pd.DataFrame:
     """Compare times to the best test score of LightGBM's run.
 
-    Where there are validation rows and variants, each model's variant is the one with the best validation score within its
-    rounds; else there is one.
+    Of several variants a model's is the one with the best validation score within its rounds.
 
     Returns
     -------
     DataFrame
-        One row a group and model: ``group``, ``model``, ``variant``, ``rounds`` trained, ``best_round`` and ``best`` (the
-        early-stopped run's), ``best_seconds``; ``goal``, and the ``round`` and ``seconds`` in which it is first reached
+        One row a group and model: ``group``, ``model``, ``variant``, ``rounds`` trained, ``best_round`` and ``best`` of
+        the early-stopped run, ``best_seconds``; ``goal``, and the ``round`` and ``seconds`` in which it is first reached
         (NaN if it is not); ``metric``; ``busy``.
     """
     runs: dict[tuple[str, str], list[tuple[str, Mapping[str, Any]]]] = {}

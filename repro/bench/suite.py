@@ -71,9 +71,7 @@ def run_bench(
     store.prepare()
     store.clean_temporary()
     missing = _distinct(
-        cell
-        for cell in plan.cells
-        if not store.has(cell.run_id) or (again and was_busy(store.read(cell.run_id)))
+        cell for cell in plan.cells if not store.has(cell.run_id) or (again and was_busy(store.read(cell.run_id)))
     )
     runnable = [cell for cell in missing if _can_run(cell, store)]
     say(f"{plan.experiment}: {len(plan.cells)} cells, {len(missing)} not recorded, {len(runnable)} to run")

@@ -85,8 +85,8 @@ class TimedModel(ABC):
         """Raw scores (regression: predictions), float64 (n, n_outputs)."""
 
     @abstractmethod
-    def raw_scores(self, X: Array) -> Any:
-        """Raw scores just as the library returns them, with the threads of training: to time the library alone."""
+    def raw_scores(self, X: Array, n_jobs: int) -> Any:
+        """Raw scores just as the library returns them, by so many threads: to time the library alone."""
 
 
 class Model(TimedModel):

@@ -14,7 +14,7 @@ from repro.models.base import Array, BoostingParameters, FitReport, Model, Round
 class CatBoost(Model):
     """CatBoost with MultiClass or MultiRMSE; what our parameters do not name keeps CatBoost's default, but for chance.
 
-    Its trees are symmetric: all nodes of a level share one split, so that a tree of depth h has 2^h leaves. The depth is
+    Its trees are symmetric: all nodes of a level share one split, so a tree of depth h has 2^h leaves. The depth is
     cut to what `max_leaves` allows. CatBoost has no minimum of samples in a leaf and no gain threshold for these trees.
 
     Parameters
@@ -78,7 +78,7 @@ class CatBoost(Model):
         return pool
 
     def library_parameters(self, *, task: str, n_outputs: int, seed: int, n_jobs: int) -> dict[str, Any]:
-        """Give our hyper-parameters under CatBoost's names, with the noise of its scores and its sampling turned off."""
+        """Give our hyper-parameters under CatBoost's names, without noise and sampling."""
         boosting = self._boosting
         common = {
             "iterations": boosting.n_estimators,
@@ -98,11 +98,11 @@ class CatBoost(Model):
             return {**common, **loss}
         return {**common, "loss_function": "MultiRMSE", "eval_metric": "MultiRMSE"}
 
-    def raw_scores(self, X: Array) -> Any:
-        return self._fitted().predict(X, prediction_type="RawFormulaVal", thread_count=self._n_jobs)
+    def raw_scores(self, X: Array, n_jobs: int) -> Any:
+        return self._fitted().predict(X, prediction_type="RawFormulaVal", thread_count=n_jobs)
 
     def predict_scores(self, X: Array) -> Array:
-        return _columns(self.raw_scores(X), len(X))
+        return _columns(self.raw_scores(X, self._n_jobs), len(X))
 
     def staged_scores(self, X: Array) -> Iterator[Array]:
         stages = self._fitted().staged_predict(X, prediction_type="RawFormulaVal", thread_count=self._n_jobs)

@@ -23,6 +23,7 @@ class GBDTMO(Model):
         self._parameters = parameters
         self._estimator: GBDTMOClassifier | GBDTMORegressor | None = None
         self._n_outputs = 0
+        self._n_jobs = 1
 
     def fit(
         self,
@@ -37,7 +38,7 @@ class GBDTMO(Model):
         n_jobs: int,
     ) -> FitReport:
         """See `Model.fit`; the estimators draw no random numbers, so `seed` has no effect."""
-        self._n_outputs = n_outputs
+        self._n_outputs, self._n_jobs = n_outputs, n_jobs
         if task == "multiclass":
             classifier = GBDTMOClassifier(**self._parameters, eval_metric="accuracy", n_jobs=n_jobs)
             self._estimator = classifier.fit(X, y, eval_set=(X_eval, y_eval), classes=np.arange(n_outputs))
@@ -49,7 +50,7 @@ class GBDTMO(Model):
     def train_rounds(
         self, X: Array, y: Array, *, task: str, n_outputs: int, n_rounds: int, seed: int, n_jobs: int
     ) -> RoundTimes:
-        self._n_outputs = n_outputs
+        self._n_outputs, self._n_jobs = n_outputs, n_jobs
         parameters = {**self._parameters, "n_estimators": n_rounds, "early_stopping_rounds": None, "n_jobs": n_jobs}
         if task == "multiclass":
             self._estimator = GBDTMOClassifier(**parameters).fit(X, y, classes=np.arange(n_outputs))
@@ -64,13 +65,14 @@ class GBDTMO(Model):
             entries=profile["entries"],
         )
 
-    def raw_scores(self, X: Array) -> Array:
+    def raw_scores(self, X: Array, n_jobs: int) -> Array:
         estimator = self._fitted()
+        estimator.n_jobs = n_jobs
         classifies = isinstance(estimator, GBDTMOClassifier)
         return np.asarray(estimator.decision_function(X) if classifies else estimator.predict(X))
 
     def predict_scores(self, X: Array) -> Array:
-        return self._columns(self.raw_scores(X))
+        return self._columns(self.raw_scores(X, self._n_jobs))
 
     def one_row_calls(self, row: Array) -> tuple[Callable[[], object], Callable[[], object]]:
         """Give two calls to be timed: ``predict`` of `row`, and what scikit-learn itself checks of it before."""

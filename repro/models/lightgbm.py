@@ -31,6 +31,7 @@ class LightGBM(Model):
     def __init__(self, **boosting: Any) -> None:
         self._boosting = BoostingParameters(**boosting)
         self._boosters: list[lgb.Booster] = []
+        self._n_jobs = 1
 
     def fit(
         self,
@@ -51,7 +52,7 @@ class LightGBM(Model):
         constructed = time.perf_counter()
         labels = [(y, y_eval)] if task == "multiclass" else list(zip(y.T, y_eval.T, strict=True))
         curves: list[Curves] = []
-        self._boosters = []
+        self._boosters, self._n_jobs = [], n_jobs
         for y_train, y_stop in labels:
             train.set_label(np.ascontiguousarray(y_train))
             evaluation.set_label(np.ascontiguousarray(y_stop))
@@ -86,7 +87,7 @@ class LightGBM(Model):
         train = lgb.Dataset(X, params=parameters).construct()
         constructed = time.perf_counter() - start
         seconds = np.zeros(n_rounds)
-        self._boosters = []
+        self._boosters, self._n_jobs = [], n_jobs
         for label in [y] if task == "multiclass" else list(y.T):
             train.set_label(np.ascontiguousarray(label))
             booster = lgb.Booster(parameters, train)
@@ -120,11 +121,14 @@ class LightGBM(Model):
             return {**common, "objective": "multiclass", "num_class": n_outputs, "metric": "multi_error"}
         return {**common, "objective": "regression", "metric": "rmse"}
 
-    def raw_scores(self, X: Array) -> list[Any]:
-        return [booster.predict(X, raw_score=True, num_iteration=booster.best_iteration) for booster in self._fitted()]
+    def raw_scores(self, X: Array, n_jobs: int) -> list[Any]:
+        return [
+            booster.predict(X, raw_score=True, num_iteration=booster.best_iteration, num_threads=n_jobs)
+            for booster in self._fitted()
+        ]
 
     def predict_scores(self, X: Array) -> Array:
-        return np.column_stack([np.asarray(score, dtype=np.float64) for score in self.raw_scores(X)])
+        return np.column_stack([np.asarray(score, dtype=np.float64) for score in self.raw_scores(X, self._n_jobs)])
 
     def staged_scores(self, X: Array) -> Iterator[Array]:
         """See `Model.staged_scores`; an output that stopped earlier keeps its last scores."""

@@ -116,7 +116,8 @@ class ReleasedLibrary(TimedModel):
         setter(self._booster, _pointer(labels), True)
         self._kept = [bins, rows, scores, labels]
 
-    def raw_scores(self, X: Array) -> Array:
+    def raw_scores(self, X: Array, n_jobs: int) -> Array:
+        """See `TimedModel.raw_scores`; the program keeps the threads of training, whatever is asked."""
         return self.predict_scores(X)
 
     def predict_scores(self, X: Array) -> Array:
@@ -176,7 +177,8 @@ def released_edges(column: Array, max_bins: int) -> Array:
     if len(values) <= max_bins:
         return np.asarray((values[:-1] + values[1:]) / 2)
     cumulative = np.cumsum(counts)
-    target, edges, place = len(values) / max_bins, [], 0
+    target, place = len(values) / max_bins, 0
+    edges: list[float] = []
     while len(edges) < max_bins - 1 and place < len(values):
         place += int(np.searchsorted(cumulative[place:], target))
         if place == len(values):

@@ -32,6 +32,7 @@ class XGBoost(Model):
         self._boosting = BoostingParameters(**boosting)
         self._booster: xgb.Booster | None = None
         self._best_round = 0
+        self._n_jobs = 1
 
     def fit(
         self,
@@ -61,7 +62,7 @@ class XGBoost(Model):
             verbose_eval=False,
         )
         trained = time.perf_counter()
-        self._booster, self._best_round = booster, booster.best_iteration + 1
+        self._booster, self._best_round, self._n_jobs = booster, booster.best_iteration + 1, n_jobs
         return _report(booster, results["validation"], constructed - start, trained - constructed)
 
     def train_rounds(
@@ -77,7 +78,7 @@ class XGBoost(Model):
             start = time.perf_counter()
             booster.update(train, round_)
             seconds.append(time.perf_counter() - start)
-        self._booster, self._best_round = booster, n_rounds
+        self._booster, self._best_round, self._n_jobs = booster, n_rounds, n_jobs
         return RoundTimes(constructed, seconds, sum(_leaf_counts(booster)))
 
     def library_parameters(self, *, task: str, n_outputs: int, seed: int, n_jobs: int) -> dict[str, Any]:
@@ -108,13 +109,13 @@ class XGBoost(Model):
         loss = {"objective": "reg:squarederror", "eval_metric": "rmse"}
         return {**common, **loss, "min_child_weight": boosting.min_samples_leaf}
 
-    def raw_scores(self, X: Array) -> Any:
-        return self._fitted().inplace_predict(
-            X, iteration_range=(0, self._best_round), predict_type="margin", missing=np.nan
-        )
+    def raw_scores(self, X: Array, n_jobs: int) -> Any:
+        booster = self._fitted()
+        booster.set_param({"nthread": n_jobs})
+        return booster.inplace_predict(X, iteration_range=(0, self._best_round), predict_type="margin", missing=np.nan)
 
     def predict_scores(self, X: Array) -> Array:
-        return np.asarray(self.raw_scores(X), dtype=np.float64).reshape(len(X), -1)
+        return np.asarray(self.raw_scores(X, self._n_jobs), dtype=np.float64).reshape(len(X), -1)
 
     def staged_scores(self, X: Array) -> Iterator[Array]:
         booster = self._fitted()
