@@ -85,6 +85,11 @@ PARAMETERS_DOC = """
     feature_names_in_ : array of shape (n_features_in_,), only for frames with string column names
     fit_seconds_ : dict
         Time of "binning" and "training".
+    training_profile_ : dict of str to float array of shape (n_iter_,)
+        Seconds of every round, by part: "gradient", "rounding" (to fixed point), "histogram", "split" (search, with
+        subtraction), "partition", "leaf" (values and new scores), "evaluation" (validation rows), "total"; of parallel
+        work the mean over its threads. "entries": how many entries outside their feature's most frequent bin the
+        histograms of the round had to add. Not part of a saved model.
 """
 
 

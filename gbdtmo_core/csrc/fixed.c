@@ -20,7 +20,7 @@ gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_
     fixed->has_hessian = has_hessian;
     fixed->count_lane = (int32_t)used - 1;
     fixed->stride = (int32_t)stride;
-    fixed->rows = gmo_alloc_zero(size, sizeof *fixed->rows);
+    fixed->rows = gmo_alloc_zero(size + GMO_LANES, sizeof *fixed->rows);
     fixed->gradient_unit = gmo_alloc_zero(d + GMO_LANES, sizeof(double));
     fixed->hessian_unit = gmo_alloc_zero(d + GMO_LANES, sizeof(double));
     if (!fixed->rows || !fixed->gradient_unit || !fixed->hessian_unit)

@@ -13,7 +13,7 @@
 
 /* A row holds d gradients, then d Hessians if has_hessian, then a 1 that counts the row, then zeros up to stride. */
 typedef struct {
-    int32_t *rows; /* (n_rows, stride) */
+    int32_t *rows; /* (n_rows, stride), and GMO_LANES spare elements */
     int64_t n_rows;
     int32_t d, stride, count_lane;
     bool has_hessian;

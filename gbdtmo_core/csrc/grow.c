@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+static int32_t *slot_total(const gmo_grower *g, int64_t slot) { return g->pool[slot] + g->shape.size; }
+
 /* Integers of a histogram and the total behind it. */
 static int64_t slot_size(const gmo_grower *g) { return g->shape.size + gmo_total_size(&g->shape); }
 
@@ -145,10 +147,13 @@ static gmo_status take_slot(gmo_grower *g, int64_t node) {
     int64_t slot = find_slot(g);
     if (slot < 0)
         return GMO_ERR_MEMORY;
-    if (!g->pool[slot])
+    if (!g->pool[slot]) {
         g->pool[slot] = gmo_alloc(slot_size(g), sizeof **g->pool);
-    if (!g->pool[slot])
-        return GMO_ERR_MEMORY;
+        if (!g->pool[slot])
+            return GMO_ERR_MEMORY;
+        /* The spare elements of the total are read, though they count for nothing. */
+        memset(slot_total(g, slot), 0, (size_t)gmo_total_size(&g->shape) * sizeof **g->pool);
+    }
     g->slot_owner[slot] = node;
     g->nodes[node].slot = slot;
     return GMO_OK;
@@ -229,8 +234,6 @@ static search search_of(const gmo_grower *g, int64_t node, bool wanted) {
     return (search){node, g->rows + n->begin, n->count, wanted, NULL, NULL};
 }
 
-static int32_t *slot_total(const gmo_grower *g, int64_t slot) { return g->pool[slot] + g->shape.size; }
-
 static bool is_small(const gmo_grower *g, int64_t node) { return g->nodes[node].count <= g->splitter.small_rows; }
 
 /* Gives a search from rows its total, and a slot for its histogram unless the node is searched by its rows. */
@@ -276,16 +279,17 @@ gmo_status gmo_grower_search_children(gmo_grower *g, int64_t parent, int64_t lef
         gmo_grower_release(g, parent);
     if (small.wanted || subtract)
         GMO_TRY(prepare(g, &small, subtract || !is_small(g, small.node), g->totals));
+    bool rebuild = large.wanted && !subtract && !is_small(g, large.node);
     if (subtract)
         inherit_slot(g, parent, &large, &small);
-    else if (large.wanted && is_small(g, large.node))
+    else if (rebuild)
+        large.wanted = false;
+    else if (large.wanted)
         GMO_TRY(prepare(g, &large, false, g->totals + gmo_total_size(&g->shape)));
     run_search(g, &small, &large);
     if (small.hist && (!small.wanted || is_small(g, small.node)))
         gmo_grower_release(g, small.node);
-    if (large.wanted && !subtract && !is_small(g, large.node))
-        return gmo_grower_search(g, large.node);
-    return GMO_OK;
+    return rebuild ? gmo_grower_search(g, large.node) : GMO_OK;
 }
 
 /* Whether node a is split before node b: larger gain, then the one made first. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* Histogram bytes that the features of a block may take: part of a usual L2 cache. */
-#define BLOCK_BYTES ((int64_t)512 << 10)
+#define BLOCK_BYTES ((int64_t)256 << 10)
 /* Blocks a thread, so that threads end at about the same time. */
 #define BLOCKS_PER_THREAD 4
 /* Cells of a block, numbered in 16 bits. */
@@ -12,6 +12,15 @@
 #define LISTED_SHARE 0.7
 /* Rows ahead whose memory is asked for. */
 #define AHEAD 12
+
+/* Wide rows are added in pieces, so that all that is touched at a time stays in the nearest caches: BAND_LANES of TILE_ROWS
+ * rows in the second, CHUNK_LANES of the cells of a few features in the first. A chunk of a row is held in registers. */
+#define BAND_LANES 256
+#define ROW_VECTORS 4
+#define CHUNK_LANES (ROW_VECTORS * GMO_LANES)
+#define TILE_ROWS 512
+#define GROUP_CELLS 256
+#define GROUP_FEATURES 8
 
 static void describe_features(gmo_hist_shape *shape, const uint8_t *has_missing) {
     const gmo_binned *data = shape->data;
@@ -75,10 +84,11 @@ static void divide_blocks(gmo_hist_shape *shape, int32_t n_threads) {
     for (int64_t f = 0; f < m; f++)
         share += feature_cost(shape, f);
     share = n_threads > 1 ? share / (n_threads * BLOCKS_PER_THREAD) : share;
+    int64_t lanes = shape->stride < BAND_LANES ? shape->stride : BAND_LANES;
     shape->n_blocks = 0;
     for (int64_t f = 0; f < m; f++) {
         int64_t cells = shape->cell_start[f + 1] - shape->cell_start[first];
-        bool full = cells > BLOCK_CELLS || cells * shape->stride * 4 > BLOCK_BYTES || cost >= share;
+        bool full = cells > BLOCK_CELLS || cells * lanes * 4 > BLOCK_BYTES || cost >= share;
         if (f > first && full) {
             shape->blocks[shape->n_blocks++] = (gmo_hist_block){first, f, NULL, NULL};
             first = f;
@@ -153,48 +163,169 @@ void gmo_hist_shape_free(gmo_hist_shape *shape) {
     memset(shape, 0, sizeof *shape);
 }
 
-GMO_INLINE void prefetch_row(const gmo_fixed *fixed, int64_t row, int32_t stride) {
+GMO_INLINE void prefetch_row(const int32_t *derivatives, int64_t row, int32_t stride) {
     for (int32_t j = 0; j < stride; j += 16)
-        __builtin_prefetch(fixed->rows + row * stride + j);
+        __builtin_prefetch(derivatives + row * stride + j);
+}
+
+/* A row of up to ROW_VECTORS vectors, held in registers while it is added to cells: stores to cells might else be taken
+ * to change it. */
+typedef struct {
+    gmo_int8 v[ROW_VECTORS];
+} held_row;
+
+GMO_INLINE held_row hold(const int32_t *row, int32_t stride) {
+    held_row held;
+    for (int32_t i = 0; i < ROW_VECTORS; i++)
+        held.v[i] = i * GMO_LANES < stride ? *(const gmo_int8 *)(row + i * GMO_LANES) : (gmo_int8){0};
+    return held;
+}
+
+GMO_INLINE void add_held(int32_t *cell, const held_row *held, int32_t stride) {
+    for (int32_t i = 0; i < ROW_VECTORS && i * GMO_LANES < stride; i++)
+        *(gmo_int8 *)(cell + i * GMO_LANES) += held->v[i];
 }
 
 /* The listed entries of the rows. stride is a constant where this is inlined. */
 GMO_INLINE void add_listed(const gmo_hist_block *block, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
                            int32_t stride, int32_t *cells) {
+    const uint16_t *entry = block->entry;
+    const uint32_t *row_start = block->row_start;
+    const int32_t *derivatives = fixed->rows;
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t row = rows ? rows[i] : i;
         if (rows && i + 2 * AHEAD < n_rows) {
-            __builtin_prefetch(block->row_start + rows[i + 2 * AHEAD]);
-            __builtin_prefetch(block->entry + block->row_start[rows[i + AHEAD]]);
-            prefetch_row(fixed, rows[i + AHEAD], stride);
+            __builtin_prefetch(row_start + rows[i + 2 * AHEAD]);
+            __builtin_prefetch(entry + row_start[rows[i + AHEAD]]);
+            prefetch_row(derivatives, rows[i + AHEAD], stride);
         }
-        const int32_t *add = fixed->rows + row * stride;
-        for (uint32_t e = block->row_start[row]; e < block->row_start[row + 1]; e++)
-            gmo_add_row(cells + block->entry[e] * (int64_t)stride, add, stride);
+        const int32_t *add = derivatives + row * stride;
+        const uint16_t *e = entry + row_start[row], *end = entry + row_start[row + 1];
+        if (stride == 4 || stride > CHUNK_LANES) {
+            for (; e < end; e++)
+                gmo_add_row(cells + *e * (int64_t)stride, add, stride);
+            continue;
+        }
+        held_row held = hold(add, stride);
+        for (; e < end; e++)
+            add_held(cells + *e * (int64_t)stride, &held, stride);
     }
 }
 
 /* All bins of the rows. */
 GMO_INLINE void add_all(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
                         const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
-    int64_t m = shape->data->n_features;
+    int64_t m = shape->data->n_features, first = block->first, n_features = block->last - first;
+    const uint8_t *bins = shape->data->bins + first;
+    const int64_t *cell_start = shape->cell_start + first;
+    const int32_t *derivatives = fixed->rows;
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t row = rows ? rows[i] : i;
         if (rows && i + AHEAD < n_rows) {
-            __builtin_prefetch(shape->data->bins + rows[i + AHEAD] * m + block->first);
-            prefetch_row(fixed, rows[i + AHEAD], stride);
+            __builtin_prefetch(bins + rows[i + AHEAD] * m);
+            prefetch_row(derivatives, rows[i + AHEAD], stride);
         }
-        const uint8_t *bins = shape->data->bins + row * m;
-        const int32_t *add = fixed->rows + row * stride;
-        for (int64_t f = block->first; f < block->last; f++)
-            gmo_add_row(hist + (shape->cell_start[f] + bins[f]) * stride, add, stride);
+        const uint8_t *bin = bins + row * m;
+        const int32_t *add = derivatives + row * stride;
+        if (stride == 4) {
+            for (int64_t f = 0; f < n_features; f++)
+                gmo_add_row(hist + (cell_start[f] + bin[f]) * stride, add, stride);
+            continue;
+        }
+        held_row held = hold(add, stride);
+        for (int64_t f = 0; f < n_features; f++)
+            add_held(hist + (cell_start[f] + bin[f]) * stride, &held, stride);
     }
+}
+
+/* Row numbers of a tile, and the cells of a group of features in it. */
+typedef struct {
+    int64_t n_rows, first; /* first feature */
+    int32_t n_features;
+    int32_t row[TILE_ROWS];
+    uint16_t cell[TILE_ROWS * GROUP_FEATURES]; /* (n_rows, n_features) from the first feature's first cell */
+} tile;
+
+GMO_INLINE void find_cells(const gmo_hist_shape *shape, tile *t, bool is_first, const int32_t *derivatives) {
+    const uint8_t *bins = shape->data->bins + t->first;
+    int64_t m = shape->data->n_features;
+    uint16_t offset[GROUP_FEATURES], *cell = t->cell;
+    for (int32_t f = 0; f < t->n_features; f++)
+        offset[f] = (uint16_t)(shape->cell_start[t->first + f] - shape->cell_start[t->first]);
+    for (int64_t i = 0; i < t->n_rows; i++) {
+        const uint8_t *bin = bins + t->row[i] * m;
+        if (is_first && i + AHEAD < t->n_rows) {
+            __builtin_prefetch(bins + t->row[i + AHEAD] * m);
+            prefetch_row(derivatives, t->row[i + AHEAD], shape->stride < BAND_LANES ? shape->stride : BAND_LANES);
+        }
+        for (int32_t f = 0; f < t->n_features; f++)
+            *cell++ = (uint16_t)(offset[f] + bin[f]);
+    }
+}
+
+/* lanes of the rows of a tile, at most CHUNK_LANES and a constant where this is inlined. */
+GMO_INLINE void add_chunk(const tile *t, const int32_t *derivatives, int32_t stride, int32_t lanes, int32_t *cells) {
+    const uint16_t *cell = t->cell;
+    int32_t n_features = t->n_features;
+    for (int64_t i = 0; i < t->n_rows; i++) {
+        held_row held = hold(derivatives + t->row[i] * (int64_t)stride, lanes);
+        for (int32_t f = 0; f < n_features; f++)
+            add_held(cells + *cell++ * (int64_t)stride, &held, lanes);
+    }
+}
+
+GMO_INLINE void add_band(const tile *t, const int32_t *derivatives, int32_t stride, int32_t first, int32_t last,
+                         int32_t *cells) {
+    for (int32_t lane = first; lane < last; lane += CHUNK_LANES)
+        switch (last - lane) {
+        case 8:
+            add_chunk(t, derivatives + lane, stride, 8, cells + lane);
+            break;
+        case 16:
+            add_chunk(t, derivatives + lane, stride, 16, cells + lane);
+            break;
+        case 24:
+            add_chunk(t, derivatives + lane, stride, 24, cells + lane);
+            break;
+        default:
+            add_chunk(t, derivatives + lane, stride, CHUNK_LANES, cells + lane);
+        }
+}
+
+/* As many features from first on as make a group. */
+GMO_INLINE int32_t group_size(const gmo_hist_shape *shape, int64_t first, int64_t last) {
+    int32_t n = 1;
+    while (n < GROUP_FEATURES && first + n < last &&
+           shape->cell_start[first + n + 1] - shape->cell_start[first] <= GROUP_CELLS)
+        n++;
+    return n;
+}
+
+/* All bins of rows wider than CHUNK_LANES. */
+GMO_INLINE void add_wide(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
+                         const int32_t *rows, int64_t n_rows, int32_t *hist) {
+    int32_t stride = shape->stride;
+    tile t;
+    for (int32_t band = 0; band < stride; band += BAND_LANES)
+        for (int64_t start = 0; start < n_rows; start += TILE_ROWS) {
+            t.n_rows = n_rows - start < TILE_ROWS ? n_rows - start : TILE_ROWS;
+            for (int64_t i = 0; i < t.n_rows; i++)
+                t.row[i] = rows ? rows[start + i] : (int32_t)(start + i);
+            for (t.first = block->first; t.first < block->last; t.first += t.n_features) {
+                t.n_features = group_size(shape, t.first, block->last);
+                find_cells(shape, &t, t.first == block->first, fixed->rows + band);
+                add_band(&t, fixed->rows, stride, band, band + BAND_LANES < stride ? band + BAND_LANES : stride,
+                         hist + shape->cell_start[t.first] * stride);
+            }
+        }
 }
 
 GMO_INLINE void add_rows(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
                          const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
     if (block->entry)
         add_listed(block, fixed, rows, n_rows, stride, hist + shape->cell_start[block->first] * stride);
+    else if (stride > CHUNK_LANES)
+        add_wide(shape, block, fixed, rows, n_rows, hist);
     else
         add_all(shape, block, fixed, rows, n_rows, stride, hist);
 }

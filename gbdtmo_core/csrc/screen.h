@@ -1,6 +1,6 @@
-/* Estimates of candidates in float32. Their order of summation is free, since no result depends on an estimate: it only
- * decides whether a candidate is worth scoring exactly. Every term is >= 0, so the relative error of a sum is at most that
- * of its terms plus one rounding an addition. */
+/* Estimates of candidates in float32: they only decide which candidates are worth scoring in float64, so that no result
+ * depends on the order of their sums. Every term is >= 0, so the relative error of a sum is at most that of its terms plus
+ * one rounding an addition. */
 #ifndef GMO_SCREEN_H
 #define GMO_SCREEN_H
 
@@ -11,109 +11,141 @@
 
 typedef float float8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* d outputs of one side: sums in fixed point to float32. */
-GMO_INLINE float8 floats(const int32_t *values) { return __builtin_convertvector(*(const gmo_int8 *)values, float8); }
+/* The bins of a feature in a node: cells of its histogram, or its rows in the order of their bins. */
+typedef struct {
+    const int32_t *cells; /* NULL: rows */
+    const int32_t **sorted;
+    const int32_t *start; /* rows of bin b: sorted[start[b]] .. sorted[start[b + 1]] */
+} feature_bins;
 
-GMO_INLINE float8 difference(const int32_t *a, const int32_t *b) {
-    return __builtin_convertvector(*(const gmo_int8 *)a - *(const gmo_int8 *)b, float8);
-}
+/* A candidate: all bins up to this one go left, and the missing values if missing_left. */
+typedef struct {
+    int32_t bin, n_left;
+    bool missing_left;
+    float by_left, by_right; /* constant Hessian: 1 / (n + reg_lambda) of either side */
+} candidate;
 
-GMO_INLINE float8 load(const float *values) { return *(const float8 *)values; }
+/* The candidates of one feature of a node, and their estimates. */
+typedef struct {
+    int64_t feature;
+    feature_bins bins;
+    int32_t n_candidates, n_missing;
+    candidate *candidates;             /* (MAX_CANDIDATES,) */
+    int32_t *missing;                  /* (stride + GMO_LANES,) sum of the rows that miss the feature */
+    float8 *sums;                      /* (MAX_CANDIDATES,) full split: sums over the outputs so far */
+    float *left_scores, *right_scores; /* (MAX_CANDIDATES, d + GMO_LANES) top-k: scores of both sides, added together in
+                                        * left_scores for the restricted split */
+    int32_t *start;                    /* (MAX_CELLS + 1,) memory of bins.start */
+    const int32_t **sorted;            /* (small_rows,) memory of bins.sorted */
+} feature_scan;
+
+GMO_INLINE float8 floats(gmo_int8 values) { return __builtin_convertvector(values, float8); }
+
+GMO_INLINE gmo_int8 load_ints(const int32_t *values) { return *(const gmo_int8 *)values; }
+
+GMO_INLINE float8 load_floats(const float *values) { return *(const float8 *)values; }
 
 GMO_INLINE float sum8(float8 v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
 
-/* Estimates divided by screen.scale. */
+/* Outputs that are summed in registers at a time, in vectors. */
+#define CHUNK_VECTORS 4
 
-GMO_INLINE double screen_constant(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    const gmo_screen *screen = &s->screen;
-    float8 l = {0}, r = {0};
-    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES) {
-        float8 weight = load(screen->weight + j); /* 0 beyond d */
-        float8 a = floats(left + j) * weight, b = difference(total + j, left + j) * weight;
-        l += a * a;
-        r += b * b;
-    }
-    int32_t n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
-    return sum8(l) / (n_left + s->reg_lambda) + sum8(r) / (n_right + s->reg_lambda);
-}
+/* Sums of the left side for a chunk of outputs. */
+typedef struct {
+    gmo_int8 g[CHUNK_VECTORS], h[CHUNK_VECTORS];
+} chunk_sums;
 
-/* a^2 / p + b^2 / q with one division. */
-GMO_INLINE float8 two_ratios(float8 a, float8 b, float8 p, float8 q) { return (a * a * q + b * b * p) / (p * q); }
-
-GMO_INLINE float8 diagonal_term(const gmo_splitter *s, const int32_t *left, const int32_t *total, int32_t j,
-                                bool is_tail) {
-    const gmo_screen *screen = &s->screen;
-    int32_t h = s->fixed->d + j;
-    float8 a = floats(left + j), b = difference(total + j, left + j);
-    float8 slope = load(screen->slope + j), add = load(screen->add + j);
-    float8 p = slope * floats(left + h) + add, q = slope * difference(total + h, left + h) + add;
-    if (is_tail) { /* the lanes beyond d hold Hessians or counts */
-        float8 mask = load(screen->mask + j);
-        a *= mask;
-        b *= mask;
-        p = p * mask + (1 - mask);
-        q = q * mask + (1 - mask);
-    }
-    return two_ratios(a, b, p, q);
-}
-
-GMO_INLINE double screen_diagonal(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    float8 sum = {0};
-    int32_t j = 0, d = s->fixed->d;
-    for (; j + GMO_LANES <= d; j += GMO_LANES)
-        sum += diagonal_term(s, left, total, j, false);
-    if (j < d)
-        sum += diagonal_term(s, left, total, j, true);
-    return sum8(sum);
-}
-
-/* Score of every output of one side, or of both together, into score (d + GMO_LANES,), for top-k sums. */
-GMO_INLINE void screen_scores(const gmo_splitter *s, const int32_t *left, const int32_t *total, bool together,
-                              float *left_score, float *right_score) {
-    const gmo_screen *screen = &s->screen;
-    int32_t d = s->fixed->d, n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
-    float by_left = (float)(1 / (n_left + s->reg_lambda)), by_right = (float)(1 / (n_right + s->reg_lambda));
-    for (int32_t j = 0; j < d; j += GMO_LANES) {
-        float8 a = floats(left + j), b = difference(total + j, left + j), l, r;
-        if (s->fixed->has_hessian) {
-            float8 slope = load(screen->slope + j), add = load(screen->add + j), mask = load(screen->mask + j);
-            float8 p = slope * floats(left + d + j) + add, q = slope * difference(total + d + j, left + d + j) + add;
-            a *= mask;
-            b *= mask;
-            p = p * mask + (1 - mask);
-            q = q * mask + (1 - mask);
-            if (together) {
-                *(float8 *)(left_score + j) = two_ratios(a, b, p, q);
-                continue;
-            }
-            l = a * a / p;
-            r = b * b / q;
-        } else {
-            float8 weight = load(screen->weight + j);
-            a *= weight;
-            b *= weight;
-            l = a * a * by_left;
-            r = b * b * by_right;
-        }
-        if (together)
-            *(float8 *)(left_score + j) = l + r;
-        else {
-            *(float8 *)(left_score + j) = l;
-            *(float8 *)(right_score + j) = r;
-        }
+/* Adds a row or cell; at: its first output, n_vectors: constants where this is inlined. */
+GMO_INLINE void add_to_chunk(chunk_sums *sums, const int32_t *at, int32_t d, int32_t n_vectors, bool has_hessian) {
+    for (int32_t i = 0; i < n_vectors; i++) {
+        sums->g[i] += load_ints(at + i * GMO_LANES);
+        if (has_hessian)
+            sums->h[i] += load_ints(at + d + i * GMO_LANES);
     }
 }
 
-/* Sum of the k largest of score (d + GMO_LANES,), 0 beyond d; top (k,) is working memory. Most groups of eight have no
- * value above the k-th largest so far, and are passed over whole. */
-GMO_INLINE double screen_top_sum(const float *score, int32_t d, int32_t k, float *top) {
+/* Scores of eight outputs from j on for one candidate; g and h: sums of its left side. Those of both sides together are
+ * returned for a full split, noted for top-k. */
+GMO_INLINE float8 estimate(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t c, int32_t j,
+                         gmo_int8 g, gmo_int8 h, bool has_hessian) {
+    const gmo_screen *screen = &s->screen;
+    const candidate *at = &scan->candidates[c];
+    if (at->missing_left) {
+        g += load_ints(scan->missing + j);
+        if (has_hessian)
+            h += load_ints(scan->missing + s->fixed->d + j);
+    }
+    float8 weight = load_floats(screen->weight + j);
+    float8 a = floats(g) * weight, b = floats(load_ints(total + j) - g) * weight, p = weight, q = weight;
+    a *= a;
+    b *= b;
+    if (has_hessian) {
+        float8 slope = load_floats(screen->slope + j), add = load_floats(screen->add + j);
+        p = slope * floats(h) + add;
+        q = slope * floats(load_ints(total + s->fixed->d + j) - h) + add;
+    }
+    if (!s->top_k)
+        return has_hessian ? (a * q + b * p) / (p * q) : a * at->by_left + b * at->by_right;
+    float8 l = has_hessian ? a / p : a * at->by_left, r = has_hessian ? b / q : b * at->by_right;
+    int64_t out = c * (int64_t)(s->fixed->d + GMO_LANES) + j;
+    if (s->restricted)
+        l += r;
+    else
+        *(float8 *)(scan->right_scores + out) = r;
+    *(float8 *)(scan->left_scores + out) = l;
+    return l;
+}
+
+/* All candidates for the outputs from first on, n_vectors of eight. */
+GMO_INLINE void screen_chunk(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t first,
+                             int32_t n_vectors, bool has_hessian) {
+    chunk_sums sums;
+    for (int32_t i = 0; i < n_vectors; i++)
+        sums.g[i] = sums.h[i] = (gmo_int8){0};
+    int32_t d = s->fixed->d, stride = s->shape->stride, next = 0;
+    const feature_bins *bins = &scan->bins;
+    for (int32_t c = 0; c < scan->n_candidates; c++) {
+        int32_t bin = scan->candidates[c].bin;
+        if (bins->cells)
+            for (; next <= bin; next++)
+                add_to_chunk(&sums, bins->cells + next * (int64_t)stride + first, d, n_vectors, has_hessian);
+        else
+            for (; next < bins->start[bin + 1]; next++)
+                add_to_chunk(&sums, bins->sorted[next] + first, d, n_vectors, has_hessian);
+        float8 sum = {0};
+        for (int32_t i = 0; i < n_vectors; i++)
+            sum += estimate(s, scan, total, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian);
+        scan->sums[c] += sum;
+    }
+}
+
+/* Estimates of a group of features, a chunk of outputs at a time, so that the chunk of all rows stays in cache. */
+GMO_INLINE void screen_group(const gmo_splitter *s, const feature_scan *scans, int32_t n_scans, const int32_t *total,
+                             bool has_hessian) {
+    int32_t d = s->fixed->d;
+    for (int32_t first = 0; first < d; first += CHUNK_VECTORS * GMO_LANES) {
+        int32_t n_vectors = (d - first + GMO_LANES - 1) / GMO_LANES;
+        for (int32_t i = 0; i < n_scans; i++)
+            if (n_vectors == 1)
+                screen_chunk(s, &scans[i], total, first, 1, has_hessian);
+            else if (n_vectors == 2)
+                screen_chunk(s, &scans[i], total, first, 2, has_hessian);
+            else if (n_vectors == 3)
+                screen_chunk(s, &scans[i], total, first, 3, has_hessian);
+            else
+                screen_chunk(s, &scans[i], total, first, CHUNK_VECTORS, has_hessian);
+    }
+}
+
+/* Sum of the k largest of score (d + GMO_LANES,), 0 beyond d; top (k,) is working memory. Most vectors have no value above
+ * the k-th largest so far, and are passed over whole. */
+GMO_INLINE double top_estimate(const float *score, int32_t d, int32_t k, float *top) {
+    typedef int64_t long4 __attribute__((vector_size(32)));
     for (int32_t i = 0; i < k; i++)
         top[i] = 0;
     for (int32_t j = 0; j < d; j += GMO_LANES) {
-        gmo_int8 above = load(score + j) > top[k - 1];
-        typedef int64_t int4 __attribute__((vector_size(32)));
-        int4 any = (int4)above;
-        if (!((any[0] | any[1]) | (any[2] | any[3])))
+        long4 above = (long4)(load_floats(score + j) > top[k - 1]);
+        if (!((above[0] | above[1]) | (above[2] | above[3])))
             continue;
         for (int32_t i = j; i < j + GMO_LANES; i++) {
             float value = score[i];

@@ -21,9 +21,8 @@ typedef struct {
     bool on;
     double scale;       /* value = estimate * scale */
     double slack;       /* 1 - bound of the relative error of an estimate */
-    float *weight;      /* (d + GMO_LANES,) constant Hessian: factor of a gradient */
-    float *slope, *add; /* (d + GMO_LANES,) else: denominator = slope * Hessian + add */
-    float *mask;        /* (d + GMO_LANES,) 1, and 0 beyond d */
+    float *weight;      /* (d + GMO_LANES,) factor of a gradient; 0 beyond d */
+    float *slope, *add; /* (d + GMO_LANES,) denominator = slope * Hessian + add; slope is 0, add 1 beyond d */
 } gmo_screen;
 
 /* What the search needs besides the node; made once a booster. */

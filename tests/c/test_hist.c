@@ -1,25 +1,31 @@
 #include "check.h"
 #include "hist.h"
 
-enum { N = 700, M = 5, D = 3, MAX_CELLS = M * 256 };
+enum { N = 700, M = 8, MOST_D = 300 };
 
-/* Binned rows of M features with 1, 2, 17, 100 and 255 bins, the third and the last with missing values. */
-static const int32_t n_bins[M] = {1, 2, 17, 100, 255};
-static const uint8_t has_missing[M] = {0, 0, 1, 0, 1};
+/* Binned rows of M features. Most rows of the features from FIRST_RARE on are in one bin, so that a block of them lists
+ * the others; the features before are spread evenly. */
+enum { FIRST_RARE = 4 };
+static const int32_t n_bins[M] = {9, 30, 17, 255, 3, 1, 100, 5};
+static const uint8_t has_missing[M] = {0, 0, 1, 1, 0, 0, 1, 1};
 static int64_t edge_start[M + 1];
 static uint8_t bins[N * M];
 static const gmo_binned data = {bins, edge_start, N, M};
+static double gradient[N * MOST_D], hessian[N * MOST_D];
 
 static void make_rows(void) {
     for (int f = 0; f < M; f++)
         edge_start[f + 1] = edge_start[f] + n_bins[f] - 1;
-    for (int i = 0; i < N * M; i++)
-        bins[i] = (uint8_t)random_below((uint32_t)(n_bins[i % M] + has_missing[i % M]));
+    for (int i = 0; i < N * M; i++) {
+        int f = i % M, usual = f == M - 1 ? n_bins[f] : n_bins[f] / 2; /* of the last feature most values are missing */
+        bool rare = f < FIRST_RARE || random_below(5) == 0;
+        bins[i] = (uint8_t)(rare ? (int)random_below((uint32_t)(n_bins[f] + has_missing[f])) : usual);
+    }
 }
 
 /* Integer derivatives, so that double sums are exact. */
-static void make_derivatives(double *gradient, double *hessian) {
-    for (int i = 0; i < N * D; i++) {
+static void make_derivatives(void) {
+    for (int i = 0; i < N * MOST_D; i++) {
         gradient[i] = (double)random_below(2001) - 1000;
         hessian[i] = (double)random_below(50);
     }
@@ -33,63 +39,87 @@ static int64_t make_subset(int32_t *rows) {
     return n;
 }
 
+typedef struct {
+    gmo_fixed fixed;
+    gmo_hist_shape shape;
+} problem;
+
+static problem make_problem(int32_t d, bool has_hessian, int32_t n_threads) {
+    problem p = {0};
+    CHECK(gmo_fixed_init(&p.fixed, N, d, has_hessian) == GMO_OK);
+    CHECK(gmo_fixed_round(&p.fixed, gradient, hessian, d, 0, 1) == GMO_OK);
+    CHECK(gmo_hist_shape_init(&p.shape, &data, has_missing, p.fixed.stride, n_threads) == GMO_OK);
+    return p;
+}
+
+static void free_problem(problem *p) {
+    gmo_hist_shape_free(&p->shape);
+    gmo_fixed_free(&p->fixed);
+}
+
+static int32_t *build(const problem *p, const int32_t *rows, int64_t n_rows) {
+    int32_t *hist = gmo_alloc(p->shape.size, sizeof *hist), *total = gmo_alloc(p->fixed.stride, sizeof *total);
+    gmo_fixed_total(&p->fixed, rows, n_rows, total);
+    for (int64_t b = 0; b < p->shape.n_blocks; b++)
+        gmo_hist_build(&p->shape, &p->fixed, rows, n_rows, total, &p->shape.blocks[b], hist);
+    free(total);
+    return hist;
+}
+
 /* Compares a cell with sums taken the slow way. */
-static void check_cell(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *hist, int f, int bin,
-                       const int32_t *rows, int64_t n_rows, const double *gradient, const double *hessian) {
-    const int32_t *cell = hist + (shape->cell_start[f] + bin) * shape->stride;
-    double g[D] = {0}, h[D] = {0};
+static void check_cell(const problem *p, const int32_t *hist, int f, int bin, const int32_t *rows, int64_t n_rows) {
+    const gmo_fixed *fixed = &p->fixed;
+    const int32_t *cell = hist + (p->shape.cell_start[f] + bin) * p->shape.stride;
+    int32_t d = fixed->d;
+    static double g[MOST_D], h[MOST_D];
+    memset(g, 0, sizeof g);
+    memset(h, 0, sizeof h);
     int64_t count = 0;
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t row = rows ? rows[i] : i;
         if (bins[row * M + f] != bin)
             continue;
         count++;
-        for (int j = 0; j < D; j++) {
-            g[j] += gradient[row * D + j];
-            h[j] += hessian[row * D + j];
+        for (int j = 0; j < d; j++) {
+            g[j] += gradient[row * d + j];
+            h[j] += hessian[row * d + j];
         }
     }
     CHECK(cell[fixed->count_lane] == count);
-    for (int j = 0; j < D; j++) {
-        CHECK(cell[j] * fixed->gradient_unit[j] == g[j]);
+    int wrong = 0;
+    for (int j = 0; j < d; j++) {
+        wrong += cell[j] * fixed->gradient_unit[j] != g[j];
         if (fixed->has_hessian)
-            CHECK(cell[D + j] * fixed->hessian_unit[j] == h[j]);
+            wrong += cell[d + j] * fixed->hessian_unit[j] != h[j];
     }
+    CHECK(wrong == 0);
 }
 
-static void sums_equal_direct_sums(bool has_hessian) {
-    static double gradient[N * D], hessian[N * D];
+/* Rows of every width: registers hold the narrow ones, wide ones are added in chunks of 32 and bands of 256 lanes. */
+static void sums_equal_direct_sums(void) {
+    static const int32_t widths[] = {1, 3, 7, 10, 15, 20, 24, 31, 40, 60, 150, 300};
     static int32_t rows[N];
-    gmo_fixed fixed = {0};
-    gmo_hist_shape shape = {0};
-    make_derivatives(gradient, hessian);
-    CHECK(gmo_fixed_init(&fixed, N, D, has_hessian) == GMO_OK);
-    CHECK(gmo_fixed_round(&fixed, gradient, hessian, D, 0, 2) == GMO_OK);
-    CHECK(gmo_hist_shape_init(&shape, &data, has_missing, fixed.stride, 1) == GMO_OK);
-    int32_t *hist = gmo_alloc(shape.size, sizeof *hist);
-    int64_t n_rows = make_subset(rows);
-    for (int all = 0; all < 2; all++) {
-        gmo_hist_build(&shape, &fixed, all ? NULL : rows, all ? N : n_rows, 1, hist);
-        for (int f = 0; f < M; f++)
-            for (int bin = 0; bin < n_bins[f] + has_missing[f]; bin++)
-                check_cell(&shape, &fixed, hist, f, bin, all ? NULL : rows, all ? N : n_rows, gradient, hessian);
-    }
-    free(hist);
-    gmo_hist_shape_free(&shape);
-    gmo_fixed_free(&fixed);
+    for (int w = 0; w < 12; w++)
+        for (int has_hessian = 0; has_hessian < 2; has_hessian++) {
+            problem p = make_problem(widths[w], has_hessian, 3);
+            int64_t n_listed = 0, n_rows = make_subset(rows);
+            for (int64_t b = 0; b < p.shape.n_blocks; b++)
+                n_listed += p.shape.blocks[b].entry != NULL;
+            CHECK(n_listed > 0 && n_listed < p.shape.n_blocks);
+            for (int all = 0; all < 2; all++) {
+                int32_t *hist = build(&p, all ? NULL : rows, all ? N : n_rows);
+                for (int f = 0; f < M; f++)
+                    for (int bin = 0; bin < n_bins[f] + has_missing[f]; bin++)
+                        check_cell(&p, hist, f, bin, all ? NULL : rows, all ? N : n_rows);
+                free(hist);
+            }
+            free_problem(&p);
+        }
 }
 
-/* Parent - child equals the sibling's own histogram, and any number of threads gives the same integers. */
+/* Parent - child equals the sibling's own histogram, and any division into blocks gives the same integers. */
 static void subtraction_equals_building(void) {
-    static double gradient[N * D], hessian[N * D];
     static int32_t rows[N], others[N];
-    for (int i = 0; i < N * D; i++) {
-        gradient[i] = sin(i) * exp(random_below(10));
-        hessian[i] = cos(i) * cos(i);
-    }
-    gmo_fixed fixed = {0};
-    CHECK(gmo_fixed_init(&fixed, N, D, true) == GMO_OK);
-    CHECK(gmo_fixed_round(&fixed, gradient, hessian, D, 0, 1) == GMO_OK);
     int64_t n_rows = make_subset(rows), n_others = 0;
     for (int32_t i = 0, at = 0; i < N; i++) {
         if (at < n_rows && rows[at] == i)
@@ -99,87 +129,48 @@ static void subtraction_equals_building(void) {
     }
     int32_t *first = NULL;
     for (int32_t threads = 1; threads <= 3; threads++) {
-        gmo_hist_shape shape = {0};
-        CHECK(gmo_hist_shape_init(&shape, &data, has_missing, fixed.stride, threads) == GMO_OK);
-        int32_t *parent = gmo_alloc(shape.size, 4), *child = gmo_alloc(shape.size, 4), *own = gmo_alloc(shape.size, 4);
-        gmo_hist_build(&shape, &fixed, NULL, N, threads, parent);
-        gmo_hist_build(&shape, &fixed, rows, n_rows, threads, child);
-        gmo_hist_build(&shape, &fixed, others, n_others, threads, own);
-        gmo_hist_subtract(&shape, parent, child, threads);
-        CHECK(memcmp(parent, own, (size_t)shape.size * 4) == 0);
+        problem p = make_problem(5, true, threads);
+        int32_t *parent = build(&p, NULL, N), *child = build(&p, rows, n_rows), *own = build(&p, others, n_others);
+        for (int64_t f = 0; f < M; f++)
+            gmo_hist_subtract(&p.shape, f, parent, child);
+        CHECK(memcmp(parent, own, (size_t)p.shape.size * 4) == 0);
         if (threads == 1)
             first = own;
-        else
-            CHECK(memcmp(first, own, (size_t)shape.size * 4) == 0);
+        else {
+            CHECK(memcmp(first, own, (size_t)p.shape.size * 4) == 0);
+            free(own);
+        }
         free(parent);
         free(child);
-        if (threads > 1)
-            free(own);
-        gmo_hist_shape_free(&shape);
+        free_problem(&p);
     }
     free(first);
-    gmo_fixed_free(&fixed);
 }
 
-/* The scale leaves room for the sum of all rows and uses it: the error of a sum is far below float32's. */
-static void fixed_point_uses_its_range(void) {
-    static double gradient[N];
-    double sum = 0;
-    int64_t fixed_sum = 0;
-    for (int i = 0; i < N; i++)
-        sum += gradient[i] = 1e-3 * (1 + (double)random_below(1000) / 7);
-    gmo_fixed fixed = {0};
-    CHECK(gmo_fixed_init(&fixed, N, 1, false) == GMO_OK);
-    CHECK(gmo_fixed_round(&fixed, gradient, NULL, 1, 0, 1) == GMO_OK);
-    for (int i = 0; i < N; i++)
-        fixed_sum += fixed.rows[i * (int64_t)fixed.stride];
-    CHECK(fixed_sum <= INT32_MAX && fixed_sum > INT32_MAX / 4);
-    CHECK(fabs((double)fixed_sum * fixed.gradient_unit[0] / sum - 1) < 1e-6);
-    int exponent;
-    CHECK(frexp(fixed.gradient_unit[0], &exponent) == 0.5); /* a power of two */
-    gmo_fixed_free(&fixed);
-}
-
-static void one_column_of_a_wider_array_can_be_taken(void) {
-    double gradient[] = {1, 10, 2, 20, 3, 30};
-    gmo_fixed fixed = {0};
-    CHECK(gmo_fixed_init(&fixed, 3, 1, false) == GMO_OK);
-    CHECK(gmo_fixed_round(&fixed, gradient, NULL, 2, 1, 1) == GMO_OK);
-    for (int i = 0; i < 3; i++)
-        CHECK(fixed.rows[i * fixed.stride] * fixed.gradient_unit[0] == 10 * (i + 1));
-    gmo_fixed_free(&fixed);
-}
-
-static void derivatives_that_are_no_numbers_are_refused(void) {
-    gmo_fixed fixed = {0};
-    CHECK(gmo_fixed_init(&fixed, 2, 1, false) == GMO_OK);
-    const double bad[] = {NAN, INFINITY, -INFINITY, 1e300};
-    for (int i = 0; i < 4; i++) {
-        double gradient[] = {1, bad[i]};
-        CHECK(gmo_fixed_round(&fixed, gradient, NULL, 1, 0, 1) == GMO_ERR_NUMERIC);
+/* Entries outside the most frequent bins, counted one by one. */
+static void entries_are_counted(void) {
+    static int32_t rows[N];
+    problem p = make_problem(1, false, 1);
+    int64_t n_rows = make_subset(rows), n_entries = 0;
+    for (int f = 0; f < M; f++) {
+        int64_t counts[256] = {0}, most = 0;
+        for (int i = 0; i < N; i++)
+            counts[bins[i * M + f]]++;
+        for (int bin = 0; bin < 256; bin++)
+            most = counts[bin] > most ? counts[bin] : most;
+        CHECK(counts[p.shape.frequent[f]] == most && p.shape.n_other[f] == N - most);
+        for (int64_t i = 0; i < n_rows; i++)
+            n_entries += bins[rows[i] * M + f] != p.shape.frequent[f];
     }
-    double zeros[] = {0, -0.0};
-    CHECK(gmo_fixed_round(&fixed, zeros, NULL, 1, 0, 1) == GMO_OK);
-    CHECK(fixed.gradient_unit[0] == 0 && fixed.rows[0] == 0);
-    gmo_fixed_free(&fixed);
-}
-
-static void sizes_that_overflow_are_refused(void) {
-    gmo_fixed fixed = {0};
-    CHECK(gmo_fixed_init(&fixed, INT64_MAX / 2, 100, true) == GMO_ERR_SIZE);
-    gmo_fixed_free(&fixed);
-    CHECK(gmo_fixed_init(&fixed, INT64_MAX / 8, 1, false) != GMO_OK);
-    gmo_fixed_free(&fixed);
+    CHECK(gmo_hist_entries(&p.shape, rows, n_rows) == n_entries);
+    free_problem(&p);
 }
 
 int main(void) {
     make_rows();
-    sums_equal_direct_sums(false);
-    sums_equal_direct_sums(true);
+    make_derivatives();
+    sums_equal_direct_sums();
     subtraction_equals_building();
-    fixed_point_uses_its_range();
-    one_column_of_a_wider_array_can_be_taken();
-    derivatives_that_are_no_numbers_are_refused();
-    sizes_that_overflow_are_refused();
+    entries_are_counted();
     return check_report();
 }

@@ -14,25 +14,71 @@ typedef struct {
     const double *gradient, *hessian;
 } node;
 
-static gmo_split find(const node *t, const gmo_params *params) {
-    int64_t edge_start[MAX_FEATURES + 1] = {0};
+typedef struct {
+    gmo_binned data;
+    gmo_fixed fixed;
+    gmo_hist_shape shape;
+    gmo_splitter splitter;
+    int32_t *hist, *total, *rows;
+} searched;
+
+static void prepare(const node *t, const gmo_params *params, int64_t *edge_start, searched *s) {
     for (int64_t f = 0; f < t->m; f++)
         edge_start[f + 1] = edge_start[f] + t->n_bins[f] - 1;
-    gmo_binned data = {t->bins, edge_start, t->n, t->m};
-    gmo_fixed fixed = {0};
-    gmo_hist_shape shape = {0};
-    gmo_splitter splitter = {0};
-    CHECK(gmo_fixed_init(&fixed, t->n, t->d, t->hessian != NULL) == GMO_OK);
-    CHECK(gmo_fixed_round(&fixed, t->gradient, t->hessian, t->d, 0, 1) == GMO_OK);
-    CHECK(gmo_hist_shape_init(&shape, &data, t->has_missing, fixed.stride, params->n_threads) == GMO_OK);
-    CHECK(gmo_splitter_init(&splitter, params, &shape, &fixed) == GMO_OK);
-    int32_t *hist = gmo_alloc(shape.size, sizeof *hist);
-    gmo_hist_build(&shape, &fixed, NULL, t->n, 1, hist);
-    gmo_split split = gmo_split_find(&splitter, hist);
-    free(hist);
-    gmo_splitter_free(&splitter);
-    gmo_hist_shape_free(&shape);
-    gmo_fixed_free(&fixed);
+    s->data = (gmo_binned){t->bins, edge_start, t->n, t->m};
+    CHECK(gmo_fixed_init(&s->fixed, t->n, t->d, t->hessian != NULL) == GMO_OK);
+    CHECK(gmo_fixed_round(&s->fixed, t->gradient, t->hessian, t->d, 0, 1) == GMO_OK);
+    CHECK(gmo_hist_shape_init(&s->shape, &s->data, t->has_missing, s->fixed.stride, params->n_threads) == GMO_OK);
+    CHECK(gmo_splitter_init(&s->splitter, params, &s->shape, &s->fixed) == GMO_OK);
+    gmo_splitter_start_tree(&s->splitter);
+    s->hist = gmo_alloc(s->shape.size + GMO_LANES, sizeof *s->hist);
+    s->total = gmo_alloc_zero(gmo_total_size(&s->shape), sizeof *s->total);
+    s->rows = gmo_alloc(t->n, sizeof *s->rows);
+    for (int64_t i = 0; i < t->n; i++)
+        s->rows[i] = (int32_t)i;
+    gmo_fixed_total(&s->fixed, NULL, t->n, s->total);
+    for (int64_t b = 0; b < s->shape.n_blocks; b++)
+        gmo_hist_build(&s->shape, &s->fixed, NULL, t->n, s->total, &s->shape.blocks[b], s->hist);
+}
+
+/* The best split; blocks are taken from the last to the first, since their order must not matter. */
+static gmo_split search(const searched *s, int64_t n, bool by_rows) {
+    gmo_split best = {.feature = -1};
+    for (int64_t b = s->shape.n_blocks - 1; b >= 0; b--)
+        if (by_rows)
+            gmo_split_scan_small(&s->splitter, s->rows, n, s->total, &s->shape.blocks[b], &best);
+        else
+            gmo_split_scan(&s->splitter, s->hist, s->total, &s->shape.blocks[b], &best);
+    gmo_split_finish(&s->splitter, s->total, &best);
+    return best;
+}
+
+static void check_same(gmo_split a, gmo_split b) {
+    CHECK(a.feature == b.feature && a.value == b.value);
+    CHECK(a.feature < 0 || (a.gain == b.gain && a.n_left == b.n_left && a.bin == b.bin &&
+                            a.missing_left == b.missing_left));
+}
+
+/* The best split of a node, found in all ways there are: from the histogram, and from the rows where they are few
+ * enough; with candidates estimated first, and with all of them scored exactly. */
+static gmo_split find(const node *t, const gmo_params *params) {
+    int64_t edge_start[MAX_FEATURES + 1] = {0};
+    searched s = {0};
+    prepare(t, params, edge_start, &s);
+    gmo_split split = search(&s, t->n, false);
+    bool by_rows = t->n <= s.splitter.small_rows;
+    if (by_rows)
+        check_same(split, search(&s, t->n, true));
+    s.splitter.screen.on = false;
+    check_same(split, search(&s, t->n, false));
+    if (by_rows)
+        check_same(split, search(&s, t->n, true));
+    free(s.hist);
+    free(s.total);
+    free(s.rows);
+    gmo_splitter_free(&s.splitter);
+    gmo_hist_shape_free(&s.shape);
+    gmo_fixed_free(&s.fixed);
     return split;
 }
 
@@ -189,6 +235,41 @@ static void ties(void) {
     CHECK(find(&mirror, &p).bin == 0);
 }
 
+/* Random nodes of all kinds: every way finds the same (checked in find). Gradients of the outputs differ in scale by up to
+ * 2^20; values of few digits give ties. */
+static void all_ways_agree(void) {
+    enum { N = 96, M = 12, MOST_D = 70 };
+    static const int32_t widths[] = {1, 2, 7, 8, 9, 33, 70};
+    static uint8_t bins[N * M];
+    static double gradient[N * MOST_D], hessian[N * MOST_D];
+    int n_found = 0;
+    for (int round = 0; round < 400; round++) {
+        int32_t n_bins[M], d = widths[random_below(7)], coarse = (int32_t)random_below(2);
+        uint8_t has_missing[M];
+        for (int f = 0; f < M; f++) {
+            n_bins[f] = 1 + (int32_t)random_below(20);
+            has_missing[f] = (uint8_t)random_below(2);
+        }
+        for (int i = 0; i < N * M; i++)
+            bins[i] = (uint8_t)random_below((uint32_t)(n_bins[i % M] + has_missing[i % M]));
+        int32_t spread = (int32_t)random_below(21);
+        for (int i = 0; i < N * d; i++) {
+            double value = coarse ? (double)random_below(5) - 2 : (double)random_below(1000000) / 1e6 - 0.4;
+            gradient[i] = ldexp(value, -(i % d) * spread / d);
+            hessian[i] = coarse ? (double)random_below(3) : (double)random_below(1000000) / 4e6;
+        }
+        node t = {N, M, d, bins, n_bins, has_missing, gradient, random_below(2) ? hessian : NULL};
+        gmo_params p = plain();
+        p.min_samples_leaf = 1 + random_below(20);
+        p.reg_lambda = random_below(4) ? ldexp(1, -(int)random_below(30)) : 0;
+        p.reg_alpha = random_below(8) ? 0 : 0.5;
+        p.top_k = random_below(2) ? 1 + (int32_t)random_below((uint32_t)d) : 0;
+        p.restricted = (int32_t)random_below(2);
+        n_found += find(&t, &p).feature >= 0;
+    }
+    CHECK(n_found > 300);
+}
+
 static void helpers(void) {
     CHECK(gmo_soft(3, 1) == 2 && gmo_soft(-3, 1) == -2 && gmo_soft(0.5, 1) == 0 && gmo_soft(-0.5, 0) == -0.5);
 }
@@ -201,6 +282,7 @@ int main(void) {
     missing_values();
     later_missing_values();
     ties();
+    all_ways_agree();
     helpers();
     return check_report();
 }

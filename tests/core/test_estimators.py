@@ -167,6 +167,21 @@ def test_what_a_model_says_of_its_trees(tree_output: str) -> None:
     assert min(model.fit_seconds_.values()) > 0
 
 
+def test_training_profile_counts_what_histograms_add() -> None:
+    values = np.random.RandomState(0).choice([0, 0, 0, 1, 2, 5], size=(2000, 9)).astype(float)
+    targets = values[:, :2] + values[:, 2:4]
+    # A tree of two leaves needs the root's histogram alone.
+    model = GBDTMORegressor(n_estimators=3, max_leaves=2).fit(values, targets, eval_set=(values, targets))
+    profile = model.training_profile_
+    assert {part.shape for part in profile.values()} == {(3,)}
+    most_frequent = [np.unique(column, return_counts=True)[1].max() for column in values.T]
+    np.testing.assert_array_equal(profile["entries"], values.size - sum(most_frequent))
+    parts = [profile[part] for part in profile if part not in ("total", "entries")]
+    assert len(parts) == 7
+    assert np.all(np.array(parts) > 0)
+    assert np.all(np.sum(parts, axis=0) <= profile["total"])
+
+
 def test_leaves_of_one_tree_are_counted_by_its_distinct_predictions() -> None:
     model = GBDTMORegressor(n_estimators=1, max_depth=4, min_samples_leaf=5).fit(X, Y)
     assert model.n_leaves_[0] == len(np.unique(model.predict(X), axis=0))

@@ -1,0 +1,108 @@
+/* Scores of candidates in float64: what decides. */
+#ifndef GMO_SCORE_H
+#define GMO_SCORE_H
+
+#include "split.h"
+
+/* Working memory of top-k sums. */
+typedef struct {
+    int32_t *right;                   /* (stride + GMO_LANES,) laid out as a row of gmo_fixed */
+    double *left_score, *right_score; /* (d + GMO_LANES,) */
+    double *top;                      /* (top_k,) */
+} score_scratch;
+
+GMO_INLINE double sum_of(const double *values, int32_t n) {
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += values[i];
+    return sum;
+}
+
+/* The order of this sum is fixed, whatever the instruction set. */
+GMO_INLINE double sum_lanes(const double a[GMO_LANES]) {
+    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+}
+
+GMO_INLINE double ratio(double numerator, double denominator) { return denominator > 0 ? numerator / denominator : 0; }
+
+/* soft(G, alpha)^2 */
+GMO_INLINE double soft_square(double g, double alpha) {
+    double size = (g < 0 ? -g : g) - alpha;
+    size = size > 0 ? size : 0;
+    return size * size;
+}
+
+/* Scores of both sides summed over all outputs, with a constant Hessian (the row count): one division a side. */
+GMO_INLINE double full_constant(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
+    double l[GMO_LANES] = {0}, r[GMO_LANES] = {0};
+    const double *unit = s->fixed->gradient_unit;
+    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
+        for (int32_t i = 0; i < GMO_LANES; i++) {
+            l[i] += soft_square(left[j + i] * unit[j + i], s->reg_alpha);
+            r[i] += soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha);
+        }
+    int32_t n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
+    return ratio(sum_lanes(l), n_left + s->reg_lambda) + ratio(sum_lanes(r), n_right + s->reg_lambda);
+}
+
+/* The same with the diagonal of the Hessian [eq. 16]. */
+GMO_INLINE double full_diagonal(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
+    double l[GMO_LANES] = {0}, r[GMO_LANES] = {0};
+    const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
+    const int32_t *h_left = left + s->fixed->d, *h_total = total + s->fixed->d;
+    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
+        for (int32_t i = 0; i < GMO_LANES; i++) {
+            l[i] += ratio(soft_square(left[j + i] * unit[j + i], s->reg_alpha),
+                          h_left[j + i] * h_unit[j + i] + s->reg_lambda);
+            r[i] += ratio(soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha),
+                          (h_total[j + i] - h_left[j + i]) * h_unit[j + i] + s->reg_lambda);
+        }
+    return sum_lanes(l) + sum_lanes(r);
+}
+
+/* Score of every output of one side into score (d + GMO_LANES,). h is a row's Hessian lanes, or NULL: count rows. */
+GMO_INLINE void side_scores(const gmo_splitter *s, const int32_t *g, const int32_t *h, int32_t count, double *score) {
+    const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
+    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
+        for (int32_t i = 0; i < GMO_LANES; i++)
+            score[j + i] = ratio(soft_square(g[j + i] * unit[j + i], s->reg_alpha),
+                                 (h ? h[j + i] * h_unit[j + i] : count) + s->reg_lambda);
+}
+
+/* Sum of the k largest of values (d,), added in descending order; top (k,) is working memory. */
+GMO_INLINE double top_sum(const double *values, int32_t d, int32_t k, double *top) {
+    int32_t size = 0;
+    for (int32_t j = 0; j < d; j++) {
+        double value = values[j];
+        if (size == k && value <= top[k - 1])
+            continue;
+        int32_t at = size < k ? size++ : k - 1;
+        for (; at > 0 && top[at - 1] < value; at--)
+            top[at] = top[at - 1];
+        top[at] = value;
+    }
+    return sum_of(top, size);
+}
+
+/* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. */
+GMO_INLINE double sparse_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, score_scratch *w) {
+    int32_t d = s->fixed->d, stride = s->shape->stride, count_lane = s->fixed->count_lane;
+    const int32_t *h_left = s->fixed->has_hessian ? left + d : NULL, *h_right = h_left ? w->right + d : NULL;
+    for (int32_t j = 0; j < stride; j++)
+        w->right[j] = total[j] - left[j];
+    side_scores(s, left, h_left, left[count_lane], w->left_score);
+    side_scores(s, w->right, h_right, w->right[count_lane], w->right_score);
+    if (!s->restricted)
+        return top_sum(w->left_score, d, s->top_k, w->top) + top_sum(w->right_score, d, s->top_k, w->top);
+    for (int32_t j = 0; j < d; j++)
+        w->left_score[j] += w->right_score[j];
+    return top_sum(w->left_score, d, s->top_k, w->top);
+}
+
+GMO_INLINE double candidate_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, score_scratch *w) {
+    if (s->top_k)
+        return sparse_value(s, left, total, w);
+    return s->fixed->has_hessian ? full_diagonal(s, left, total) : full_constant(s, left, total);
+}
+
+#endif
