@@ -42,13 +42,11 @@ def round_bars(frame: pd.DataFrame, titles: Mapping[str, str], marked: set[str])
                 own = frame[(frame["shape"] == shape) & (frame["threads"] == n)].set_index("model")["seconds"]
                 width = 0.8 / len(threads)
                 left = [index + place * width for index in range(len(models))]
-                axes.bar(
-                    left, [own.get(model, float("nan")) for model in models], width, label=f"{n} thread{'s' * (n > 1)}"
-                )
+                heights = [own.get(model, float("nan")) for model in models]
+                axes.bar(left, heights, width, label=f"{n} thread{'s' if n > 1 else ''}")
             axes.set_yscale("log")
-            axes.set_xticks(
-                [index + 0.4 - 0.4 / len(threads) for index in range(len(models))], models, rotation=60, ha="right"
-            )
+            middles = [index + 0.4 - 0.4 / len(threads) for index in range(len(models))]
+            axes.set_xticks(middles, models, rotation=60, ha="right")
             axes.set_title(titles[shape] + ("*" if shape in marked else ""))
             axes.grid(axis="y", which="both", alpha=0.3)
             if panel == 1:

@@ -123,7 +123,7 @@ def memory_checks(rounds: pd.DataFrame) -> Iterator[Check]:
     if rounds.empty:
         return
     for row in rounds.to_dict("records"):
-        if row["model"] == OURS and (row["group"], row["shape"]) == ("rounds", "nus_wide"):
+        if row["model"] == OURS and row["group"] in ("rounds", "pool") and row["shape"] == "nus_wide":
             needed = needed_mb(row)
             measured = row["above_mb"] / sum(needed.values())
             note = f"{row['above_mb']:.0f} MB of " + ", ".join(f"{name} {size:.0f}" for name, size in needed.items())

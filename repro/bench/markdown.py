@@ -149,7 +149,8 @@ def inference_markdown(predictions: pd.DataFrame, titles: Mapping[str, str]) -> 
 
 def memory_markdown(rounds: pd.DataFrame) -> str:
     """Write peak memory: the NUS-WIDE shape beside what must be held, many outputs beside vector leaves."""
-    chosen = rounds[(rounds["group"] == "memory") | ((rounds["group"] == "rounds") & (rounds["shape"] == "nus_wide"))]
+    nus_wide = (rounds["group"] == "rounds") & (rounds["shape"] == "nus_wide")
+    chosen = rounds[nus_wide | rounds["group"].isin(["pool", "memory"])]
     rows = []
     for row in _dicts(chosen):
         needed = needed_mb(row) if row["model"] == OURS else None

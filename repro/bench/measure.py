@@ -27,7 +27,7 @@ def time_rounds(config: Config) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``construct_seconds``, ``round_seconds`` (the first is a warm-up), ``n_leaves``, ``parts`` and ``entries`` of
+        ``construct_seconds``, ``round_seconds`` (the first is a warm-up), ``n_leaves`` and the other fields of
         `repro.models.base.RoundTimes`; ``predict_seconds`` of the test rows, one a repetition; ``score`` and ``metric``
         on them; ``memory`` in MiB: ``data`` (resident before training), ``peak`` (largest until training ended).
     """
@@ -45,7 +45,6 @@ def time_rounds(config: Config) -> dict[str, Any]:
         "metric": metric,
         "score": METRICS[metric].function(data.y_test, model.predict_scores(data.X_test)),
         "memory": {"data": resident, "peak": peak},
-        "histogram_pool_mb": config["estimator"].get("histogram_pool_mb"),
         "data": data.described,
     }
 

@@ -26,12 +26,12 @@ KINDS = ("bench", "figure5", "inference")
 """Kinds of table that are made from benchmark records."""
 # Files that a measurement depends on; a change of any of them makes new cells.
 _MEASURING = (
-    "bench/cell.py",
-    "bench/measure.py",
-    "bench/shapes.py",
-    "bench/synthetic.py",
-    "bench/limit.py",
-    "bench/limit.c",
+    "cell.py",
+    "measure.py",
+    "shapes.py",
+    "synthetic.py",
+    "limit.py",
+    "limit.c",
 )
 _NEUTRAL = ("runs_dir",)
 _STAND_IN_GROUPS = ("limit", "rounds", "inference")
@@ -142,7 +142,7 @@ def make_bench_plan(
             cells = [
                 cell
                 for name, group in chosen.items()
-                for cell in _cells(experiment, name, group, base.bench, overrides, shapes, models)
+                for cell in _cells(name, group, base.bench, overrides, shapes, models)
             ]
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise BenchError(f"{experiment} {' '.join(overrides)}: {' '.join(str(error).split())}") from error
@@ -179,7 +179,6 @@ def _check_names(role: str, names: Sequence[str], folder: Path) -> None:
 
 
 def _cells(
-    experiment: str,
     name: str,
     group: Mapping[str, Any],
     bench: DictConfig,
@@ -188,23 +187,17 @@ def _cells(
     models: Sequence[str],
 ) -> Iterator[BenchCell]:
     for shape in _narrowed(group["shapes"], shapes, takes_any=name in _STAND_IN_GROUPS):
-        given = [f"+experiment={experiment}", f"shape@dataset={shape}"]
-        given += group.get("shape_overrides", {}).get(shape, [])
-        variants = _top_k_variants([*given, *overrides]) if group.get("top_k") else group.get("variants", {"": []})
-        composed = {
-            (variant, model): _cell_config(
-                [
-                    *given,
-                    *_model_overrides(bench, model),
-                    *changes,
-                    *overrides,
-                ],
-                group,
-                shape,
-                model,
-            )
-            for variant, changes in variants.items()
+        given = [f"shape@dataset={shape}", *group.get("shape_overrides", {}).get(shape, [])]
+        given += [text for text in overrides if not text.startswith("bench.")]
+        variants = _top_k_variants(given) if group.get("top_k") else group.get("variants", {"": []})
+        bases = {
+            model: _compose([*given, *_model_overrides(bench, model)])
             for model in (_narrowed(group["models"], models) if "models" in group else [""])
+        }
+        composed = {
+            (variant, model): _cell_config(_changed(base, changes), group, shape, model, bench.most_rounds)
+            for variant, changes in variants.items()
+            for model, base in bases.items()
         }
         for repeat in range(group["repeats"]):
             for threads in group.get("threads", [1]):
@@ -234,16 +227,27 @@ def _top_k_variants(overrides: list[str]) -> dict[str, list[str]]:
 _DATA_KEYS = ("name", "title", "task", "synthetic", "source", "seed", "rows", "test_rows", "features", "outputs")
 
 
-def _cell_config(overrides: list[str], group: Mapping[str, Any], shape: str, model: str) -> dict[str, Any]:
-    composed: Any = OmegaConf.to_container(_compose(overrides), resolve=True)
+def _changed(base: DictConfig, changes: Sequence[str]) -> DictConfig:
+    """Return a copy with a variant's changes, ``key=value``; a plus before a new key, as Hydra wants it."""
+    config = base.copy()
+    for change in changes:
+        key, _, value = change.partition("=")
+        OmegaConf.update(config, key.removeprefix("+"), yaml.safe_load(value), force_add=key.startswith("+"))
+    return config
+
+
+def _cell_config(
+    config: DictConfig, group: Mapping[str, Any], shape: str, model: str, most_rounds: int | None
+) -> dict[str, Any]:
+    composed: Any = OmegaConf.to_container(config, resolve=True)
     dataset = composed["dataset"]
-    config = {"work": group["work"], "dataset": {key: dataset[key] for key in _DATA_KEYS if key in dataset}}
+    cell = {"work": group["work"], "dataset": {key: dataset[key] for key in _DATA_KEYS if key in dataset}}
     if not model:
-        return config
+        return cell
     own = group.get("rounds", {})  # by model or by shape
     rounds = own.get(model, own.get(shape, dataset["rounds"]))
-    rounds = min(rounds, composed["bench"].get("most_rounds") or rounds)
-    return {**config, "rounds": rounds, "estimator": {**composed["model"]["estimator"], "n_estimators": rounds}}
+    rounds = min(rounds, most_rounds or rounds)
+    return {**cell, "rounds": rounds, "estimator": {**composed["model"]["estimator"], "n_estimators": rounds}}
 
 
 def _cell(

@@ -44,7 +44,7 @@ def score_frame(measured: Measured) -> pd.DataFrame:
     -------
     DataFrame
         One row a group and model: ``group``, ``model``, ``variant``, ``rounds`` trained, ``best_round`` and ``best`` of
-        the early-stopped run, ``best_seconds``; ``goal``, and the ``round`` and ``seconds`` in which it is first reached
+        the early-stopped run, ``best_seconds``; ``goal``, and ``round`` and ``seconds`` in which it is first reached
         (NaN if it is not); ``metric``; ``busy``.
     """
     runs: dict[tuple[str, str], list[tuple[str, Mapping[str, Any]]]] = {}

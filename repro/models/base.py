@@ -59,6 +59,8 @@ class RoundTimes:
         Seconds of the parts of each round, where the library tells them.
     entries : list of float
         Histogram entries of each round outside each feature's most frequent bin, where the library tells them.
+    histogram_pool_mb : float or None
+        Bound of the memory for histograms, in MiB, where the library has one.
     """
 
     construct_seconds: float | None
@@ -66,6 +68,7 @@ class RoundTimes:
     n_leaves: int | None = None
     parts: dict[str, list[float]] = field(default_factory=dict)
     entries: list[float] = field(default_factory=list)
+    histogram_pool_mb: float | None = None
 
 
 class TimedModel(ABC):

@@ -63,6 +63,7 @@ class GBDTMO(Model):
             n_leaves=int(np.sum(self._estimator.n_leaves_)),
             parts={name: profile[name] for name in PARTS},
             entries=profile["entries"],
+            histogram_pool_mb=float(self._estimator.histogram_pool_mb),
         )
 
     def raw_scores(self, X: Array, n_jobs: int) -> Array:
