@@ -143,7 +143,7 @@ def test_records_of_two_machines_are_not_compared(tmp_path: Path) -> None:
         rounds("mnist", "lightgbm", [2, 1], cpu="another processor")[1],
     ]
     check_one_machine(records[:1])
-    with pytest.raises(BenchReportError, match="2 machines .*another processor"):
+    with pytest.raises(BenchReportError, match=r"2 machines .*another processor"):
         check_one_machine(records)
 
 
