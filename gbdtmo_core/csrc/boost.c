@@ -1,5 +1,5 @@
 /* Boosting: derivatives, a tree (or a tree an output), new scores, early stopping; a round is one turn of this. */
-#include "grow.h"
+#include "leaf.h"
 #include "loss.h"
 
 #include <math.h>
@@ -102,109 +102,22 @@ void gmo_booster_free(gmo_booster *b) {
         return;
     gmo_grower_free(&b->grower);
     gmo_trees_free(&b->trees);
-    void *arrays[] = {b->base_score, b->scores,     b->gradient,   b->hessian, b->valid_scores,
-                      b->history,    b->profile,    b->best_round, b->best_value, b->stopped};
+    void *arrays[] = {b->base_score, b->scores,  b->gradient,   b->hessian,    b->valid_scores,
+                      b->history,    b->profile, b->best_round, b->best_value, b->stopped};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
     free(b);
 }
 
-/* Sets the values of the outputs that are not among the k of largest score to zero [eq. 18]; ties keep the lowest output.
- * score is used up. */
-static void keep_top(double *value, double *score, int32_t d, int32_t k) {
-    for (int32_t kept = 0; kept < k; kept++) {
-        int32_t best = 0;
-        for (int32_t j = 1; j < d; j++)
-            if (score[j] > score[best])
-                best = j;
-        score[best] = -1 - score[best]; /* negative: kept */
-    }
-    for (int32_t j = 0; j < d; j++)
-        if (score[j] >= 0)
-            value[j] = 0;
-}
-
-/* The score of each output of a leaf, from the fixed-point sums: equal scores stay equal in any order of the rows, which
- * float64 sums would not promise. */
-static void leaf_scores(const gmo_booster *b, const gmo_leaf_rows *leaf, int32_t *sums, double *score) {
-    const gmo_fixed *fixed = &b->grower.fixed;
-    memset(sums, 0, (size_t)fixed->stride * sizeof *sums);
-    for (int64_t i = 0; i < leaf->count; i++) {
-        const int32_t *row = fixed->rows + b->grower.rows[leaf->begin + i] * (int64_t)fixed->stride;
-        for (int32_t j = 0; j < fixed->stride; j++)
-            sums[j] += row[j];
-    }
-    gmo_split_scores(&b->grower.splitter, sums, score);
-}
-
-/* Working memory of one thread that makes leaf values. */
-typedef struct {
-    double *g, *h, *score; /* (width + GMO_LANES,) */
-    int32_t *fixed;        /* (stride + GMO_LANES,) */
-} leaf_scratch;
-
-static int64_t leaf_scratch_bytes(const gmo_fixed *fixed) {
-    return (3 * 8 * (int64_t)(fixed->d + GMO_LANES) + 4 * (int64_t)(fixed->stride + GMO_LANES) + 63) / 64 * 64;
-}
-
-static leaf_scratch leaf_scratch_of(const gmo_fixed *fixed, char *at) {
-    double *doubles = (double *)at;
-    int64_t n = fixed->d + GMO_LANES;
-    return (leaf_scratch){doubles, doubles + n, doubles + 2 * n, (int32_t *)(doubles + 3 * n)};
-}
-
-/* The vector of a leaf [eq. 15] from float64 sums over its rows, for outputs first .. first + width. */
-static void leaf_value(const gmo_booster *b, const gmo_leaf_rows *leaf, int32_t first, double *value, leaf_scratch w) {
-    const gmo_params *p = &b->params;
-    int32_t width = b->grower.fixed.d, d = b->n_outputs;
-    memset(w.g, 0, (size_t)width * sizeof *w.g);
-    memset(w.h, 0, (size_t)width * sizeof *w.h);
-    for (int64_t i = 0; i < leaf->count; i++) {
-        int64_t at = b->grower.rows[leaf->begin + i] * (int64_t)d + first;
-        for (int32_t j = 0; j < width; j++)
-            w.g[j] += b->gradient[at + j];
-        for (int32_t j = 0; b->hessian && j < width; j++)
-            w.h[j] += b->hessian[at + j];
-    }
-    for (int32_t j = 0; j < width; j++) {
-        double curvature = (b->hessian ? w.h[j] : (double)leaf->count) + p->reg_lambda;
-        value[j] = curvature > 0 ? -p->learning_rate * (gmo_soft(w.g[j], p->reg_alpha) / curvature) : 0;
-    }
-    if (p->top_k > 0 && p->top_k < width) {
-        leaf_scores(b, leaf, w.fixed, w.score);
-        keep_top(value, w.score, width, p->top_k);
-    }
-}
-
 /* Values of the tree just grown, and the new training scores of its rows. */
 static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
-    gmo_grower *g = &b->grower;
-    int32_t width = g->fixed.d, d = b->n_outputs, n_threads = b->params.n_threads;
-    double *values = b->trees.leaf_values + b->trees.value_start[b->trees.n_trees - 1];
-    int64_t scratch_bytes = leaf_scratch_bytes(&g->fixed);
-    char *scratch = gmo_alloc_zero(n_threads * scratch_bytes, 1);
-    if (!scratch)
-        return GMO_ERR_MEMORY;
-    int64_t assigned = 0;
-    bool finite = true;
-#pragma omp parallel for schedule(dynamic, 1) reduction(+ : assigned) reduction(&& : finite)                           \
-    num_threads(n_threads) if (GMO_PARALLEL(n_threads, b->train.n_rows * width * 4))
-    for (int64_t l = 0; l < g->n_leaves; l++) {
-        const gmo_leaf_rows *leaf = &g->leaves[l];
-        double *value = values + leaf->leaf * (int64_t)width;
-        leaf_scratch own = leaf_scratch_of(&g->fixed, scratch + gmo_thread_number() * scratch_bytes);
-        leaf_value(b, leaf, first, value, own);
-        for (int64_t i = 0; i < leaf->count; i++)
-            for (int32_t j = 0; j < width; j++) {
-                double *score = &b->scores[g->rows[leaf->begin + i] * (int64_t)d + first + j];
-                *score += value[j];
-                finite = finite && isfinite(*score);
-            }
-        assigned += leaf->count;
-    }
-    free(scratch);
-    b->trees.n_unassigned[b->trees.n_trees - 1] = b->train.n_rows - assigned;
-    return finite ? GMO_OK : GMO_ERR_NUMERIC;
+    int64_t tree = b->trees.n_trees - 1, n_assigned;
+    double *values = b->trees.leaf_values + b->trees.value_start[tree];
+    const double *hessian = b->hessian ? b->hessian + first : NULL;
+    GMO_TRY(gmo_leaf_finish(&b->grower, b->gradient + first, hessian, b->n_outputs, values, b->scores + first,
+                            &n_assigned));
+    b->trees.n_unassigned[tree] = b->train.n_rows - n_assigned;
+    return GMO_OK;
 }
 
 /* Adds the seconds since *since to a column of this round's profile; *since becomes now. */
@@ -336,6 +249,5 @@ gmo_status gmo_booster_boost(gmo_booster *b, int64_t n_rounds, int32_t *finished
 void gmo_booster_forest(const gmo_booster *b, gmo_forest *out) { gmo_trees_view(&b->trees, b->n_outputs, out); }
 
 void gmo_booster_progress(const gmo_booster *b, gmo_progress *out) {
-    *out = (gmo_progress){b->n_rounds, b->n_tracks, b->has_valid ? b->history : NULL, b->best_round,
-                           b->profile};
+    *out = (gmo_progress){b->n_rounds, b->n_tracks, b->has_valid ? b->history : NULL, b->best_round, b->profile};
 }

@@ -8,10 +8,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* One binary that picks AVX2 or the baseline when it is loaded. Contraction is off (build_native.py), so both give the
- * same bits. Sanitizers and resolvers do not mix: tests define GMO_NO_CLONES. */
+/* One binary that picks AVX-512, AVX2 or the baseline when it is loaded. Contraction is off (build_native.py), so all give
+ * the same bits. With GMO_NO_CLONES there is one version, for the instruction set that the compiler is told: tests compile
+ * each on its own, and sanitizers do not go with resolvers. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__ELF__) && !defined(GMO_NO_CLONES)
-#define GMO_CLONES __attribute__((target_clones("avx2", "default")))
+#define GMO_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define GMO_CLONES
 #endif

@@ -8,8 +8,8 @@
 
 #include "common.h"
 
-/* Lanes read together; arrays that are read in such steps have as many spare elements at their end. */
-#define GMO_LANES 8
+/* Lanes read together at most; arrays that are read in such steps have as many spare elements at their end. */
+#define GMO_LANES 16
 
 /* A row holds d gradients, then d Hessians if has_hessian, then a 1 that counts the row, then zeros up to stride. */
 typedef struct {
@@ -17,7 +17,8 @@ typedef struct {
     int64_t n_rows;
     int32_t d, stride, count_lane;
     bool has_hessian;
-    double *gradient_unit, *hessian_unit; /* (d + GMO_LANES,) value of 1, a power of two; 0 if all are 0, and beyond d */
+    double *gradient_unit,
+        *hessian_unit; /* (d + GMO_LANES,) value of 1, a power of two; 0 if all are 0, and beyond d */
 } gmo_fixed;
 
 gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_hessian);
@@ -28,9 +29,11 @@ gmo_status gmo_fixed_round(gmo_fixed *fixed, const double *gradient, const doubl
 /* Sum of the listed rows, or of all n_rows if rows is NULL, into total (stride,). */
 void gmo_fixed_total(const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows, int32_t *total);
 
-/* Vectors written out: left to itself, the compiler turns short loops of known length into single additions. */
+/* Vectors written out: left to itself, the compiler turns short loops of known length into single additions. Where the
+ * machine has shorter registers it takes several. */
 typedef int32_t gmo_int4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t gmo_int8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t gmo_int16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* sum += row, both laid out as rows; stride is a multiple of 8, or 4. */
 GMO_INLINE void gmo_add_row(int32_t *sum, const int32_t *row, int32_t stride) {
@@ -38,7 +41,10 @@ GMO_INLINE void gmo_add_row(int32_t *sum, const int32_t *row, int32_t stride) {
         *(gmo_int4 *)sum += *(const gmo_int4 *)row;
         return;
     }
-    for (int32_t j = 0; j < stride; j += GMO_LANES)
+    int32_t j = 0;
+    for (; j + 16 <= stride; j += 16)
+        *(gmo_int16 *)(sum + j) += *(const gmo_int16 *)(row + j);
+    if (j < stride)
         *(gmo_int8 *)(sum + j) += *(const gmo_int8 *)(row + j);
 }
 

@@ -23,8 +23,9 @@ gmo_status gmo_grower_init(gmo_grower *g, const gmo_params *params, const gmo_bi
     g->n_slots = slots < 3 ? 3 : slots > most ? most : slots;
     g->pool = gmo_alloc_zero(g->n_slots, sizeof *g->pool);
     g->slot_owner = gmo_alloc(g->n_slots, sizeof *g->slot_owner);
+    g->part_left = gmo_alloc(params->n_threads, sizeof *g->part_left);
     g->totals = gmo_alloc_zero(2 * gmo_total_size(&g->shape), sizeof *g->totals);
-    if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->totals)
+    if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->part_left || !g->totals)
         return GMO_ERR_MEMORY;
     for (int64_t i = 0; i < g->n_slots; i++)
         g->slot_owner[i] = -1;
@@ -36,6 +37,7 @@ void gmo_grower_free(gmo_grower *g) {
         free(g->pool[i]);
     free(g->pool);
     free(g->slot_owner);
+    free(g->part_left);
     free(g->totals);
     free(g->rows);
     free(g->spare);
@@ -67,21 +69,55 @@ gmo_status gmo_grower_start(gmo_grower *g, int64_t *root) {
     return add_node(g, 0, n, 0, -1, false, root);
 }
 
-/* Parts rows[0 .. count) in place, keeping the order on each side; returns how many go left. */
-static int64_t part_rows(const gmo_binned *data, const gmo_split *split, int32_t *rows, int32_t *spare, int64_t count) {
+/* Rows ahead whose bins are asked for. */
+#define AHEAD 16
+
+/* Parts rows[0 .. count): those that go left stay in place, in order, the others go to right, in order; returns how many
+ * stay. */
+static int64_t part_rows(const gmo_binned *data, const gmo_split *split, int32_t *rows, int32_t *right, int64_t count) {
     const uint8_t *column = data->bins + split->feature;
     int64_t missing_bin = data->edge_start[split->feature + 1] - data->edge_start[split->feature] + 1;
-    int64_t n_left = 0, n_right = 0;
+    int64_t m = data->n_features, n_left = 0, n_right = 0;
     for (int64_t i = 0; i < count; i++) {
         int32_t row = rows[i];
-        bool left =
-            gmo_goes_left(column[row * data->n_features], (uint8_t)split->bin, split->missing_left, missing_bin);
+        if (i + AHEAD < count)
+            __builtin_prefetch(column + rows[i + AHEAD] * m);
+        bool left = gmo_goes_left(column[row * m], (uint8_t)split->bin, split->missing_left, missing_bin);
         rows[n_left] = row;
-        spare[n_right] = row;
+        right[n_right] = row;
         n_left += left;
         n_right += !left;
     }
-    memcpy(rows + n_left, spare, (size_t)n_right * sizeof *rows);
+    return n_left;
+}
+
+/* Parts the rows of a node, each thread an even share of them; returns how many go left. */
+static int64_t part_node(gmo_grower *g, const gmo_node *node) {
+    int32_t *rows = g->rows + node->begin, *spare = g->spare, n_threads = g->params->n_threads;
+    int64_t count = node->count, n_left = 0;
+    if (!GMO_PARALLEL(n_threads, count * 16)) {
+        n_left = part_rows(g->shape.data, &node->split, rows, spare, count);
+        memcpy(rows + n_left, spare, (size_t)(count - n_left) * sizeof *rows);
+        return n_left;
+    }
+#pragma omp parallel num_threads(n_threads)
+    {
+        int32_t thread = gmo_thread_number(), n_parts = gmo_thread_count();
+        gmo_range part = gmo_thread_range(count);
+        g->part_left[thread] =
+            part_rows(g->shape.data, &node->split, rows + part.first, spare + part.first, part.last - part.first);
+#pragma omp barrier
+        /* Lefts move down one part after the other, since they move over each other; then rights have their places. */
+#pragma omp single
+        for (int32_t i = 0; i < n_parts; i++) {
+            memmove(rows + n_left, rows + count * i / n_parts, (size_t)g->part_left[i] * sizeof *rows);
+            n_left += g->part_left[i];
+        }
+        int64_t at = n_left;
+        for (int32_t i = 0; i < thread; i++)
+            at += count * (i + 1) / n_parts - count * i / n_parts - g->part_left[i];
+        memcpy(rows + at, spare + part.first, (size_t)(part.last - part.first - g->part_left[thread]) * sizeof *rows);
+    }
     return n_left;
 }
 
@@ -102,7 +138,7 @@ gmo_status gmo_grower_split(gmo_grower *g, int64_t node, int64_t *left, int64_t 
     GMO_TRY(gmo_trees_add_node(g->trees, parent.split.feature, parent.split.bin, parent.split.missing_left, &number));
     link_child(g, parent.parent, parent.is_left, number);
     double start = gmo_seconds();
-    int64_t n_left = part_rows(g->shape.data, &parent.split, g->rows + parent.begin, g->spare, parent.count);
+    int64_t n_left = part_node(g, &parent);
     g->times.partition += gmo_seconds() - start;
     GMO_TRY(add_node(g, parent.begin, n_left, parent.depth + 1, number, true, left));
     return add_node(g, parent.begin + n_left, parent.count - n_left, parent.depth + 1, number, false, right);
@@ -165,7 +201,7 @@ typedef struct {
     int64_t node; /* -1: none */
     const int32_t *rows;
     int64_t count;
-    bool wanted; /* whether a split is looked for */
+    bool wanted;   /* whether a split is looked for */
     int32_t *hist; /* NULL: searched by its rows */
     int32_t *total;
 } search;
@@ -197,7 +233,8 @@ static void search_block(const gmo_grower *g, const gmo_hist_block *block, const
 /* Work of a search, in simple operations. */
 static int64_t search_work(const gmo_grower *g, const search *small, const search *large) {
     int64_t m = g->shape.data->n_features, cells = g->shape.cell_start[m];
-    int64_t rows = (small->hist || small->wanted ? small->count : 0) + (large->wanted && !large->hist ? large->count : 0);
+    int64_t rows =
+        (small->hist || small->wanted ? small->count : 0) + (large->wanted && !large->hist ? large->count : 0);
     return (rows * m + (small->hist ? 2 * cells : 0) + (large->hist ? 3 * cells : 0)) * g->shape.stride;
 }
 

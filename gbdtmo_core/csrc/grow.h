@@ -35,6 +35,7 @@ typedef struct {
     gmo_trees *trees;
 
     int32_t *rows, *spare; /* (n_rows,) row numbers, parted by node; each node's rows stay ascending */
+    int64_t *part_left;    /* (n_threads,) rows that go left of every thread's share */
     gmo_node *nodes;
     int64_t n_nodes, node_capacity;
     int64_t *pending; /* nodes that wait for their split */

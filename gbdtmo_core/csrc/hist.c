@@ -2,8 +2,10 @@
 
 #include <string.h>
 
-/* Histogram bytes that the features of a block may take: part of a usual L2 cache. */
+/* Histogram bytes that the features of a block may take: part of a usual second-level cache. Of wide rows, which come from
+ * memory once a block, more. */
 #define BLOCK_BYTES ((int64_t)256 << 10)
+#define WIDE_BLOCK_BYTES ((int64_t)768 << 10)
 /* Blocks a thread, so that threads end at about the same time. */
 #define BLOCKS_PER_THREAD 4
 /* Cells of a block, numbered in 16 bits. */
@@ -16,8 +18,7 @@
 /* Wide rows are added in pieces, so that all that is touched at a time stays in the nearest caches: BAND_LANES of TILE_ROWS
  * rows in the second, CHUNK_LANES of the cells of a few features in the first. A chunk of a row is held in registers. */
 #define BAND_LANES 256
-#define ROW_VECTORS 4
-#define CHUNK_LANES (ROW_VECTORS * GMO_LANES)
+#define CHUNK_LANES 32
 #define TILE_ROWS 512
 #define GROUP_CELLS 256
 #define GROUP_FEATURES 8
@@ -41,7 +42,7 @@ static gmo_status find_frequent(gmo_hist_shape *shape, int32_t n_threads) {
     int64_t *counts = gmo_alloc_zero(shape->cell_start[m], sizeof *counts);
     if (!counts)
         return GMO_ERR_MEMORY;
-#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, data->n_rows *m))
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, data -> n_rows * m))
     {
         gmo_range part = gmo_thread_range(m);
         for (int64_t i = 0; i < data->n_rows; i++)
@@ -78,17 +79,18 @@ static int64_t feature_cost(const gmo_hist_shape *shape, int64_t f) {
     return 3 * shape->n_other[f] + 300 * (shape->cell_start[f + 1] - shape->cell_start[f]);
 }
 
-/* Blocks of features in order, each within BLOCK_BYTES, BLOCK_CELLS and an even share of the work. */
+/* Blocks of features in order, each within its bytes, BLOCK_CELLS and an even share of the work. */
 static void divide_blocks(gmo_hist_shape *shape, int32_t n_threads) {
     int64_t m = shape->data->n_features, first = 0, cost = 0, share = 0;
     for (int64_t f = 0; f < m; f++)
         share += feature_cost(shape, f);
     share = n_threads > 1 ? share / (n_threads * BLOCKS_PER_THREAD) : share;
     int64_t lanes = shape->stride < BAND_LANES ? shape->stride : BAND_LANES;
+    int64_t most_bytes = shape->stride > CHUNK_LANES ? WIDE_BLOCK_BYTES : BLOCK_BYTES;
     shape->n_blocks = 0;
     for (int64_t f = 0; f < m; f++) {
         int64_t cells = shape->cell_start[f + 1] - shape->cell_start[first];
-        bool full = cells > BLOCK_CELLS || cells * lanes * 4 > BLOCK_BYTES || cost >= share;
+        bool full = cells > BLOCK_CELLS || cells * lanes * 4 > most_bytes || cost >= share;
         if (f > first && full) {
             shape->blocks[shape->n_blocks++] = (gmo_hist_block){first, f, NULL, NULL};
             first = f;
@@ -97,6 +99,18 @@ static void divide_blocks(gmo_hist_shape *shape, int32_t n_threads) {
         cost += feature_cost(shape, f);
     }
     shape->blocks[shape->n_blocks++] = (gmo_hist_block){first, m, NULL, NULL};
+}
+
+static void place_blocks(gmo_hist_shape *shape) {
+    for (int64_t b = 0; b < shape->n_blocks; b++)
+        for (int64_t f = shape->blocks[b].first; f < shape->blocks[b].last; f++)
+            shape->start[f] = shape->cell_start[f] * shape->stride + b * GMO_LANES;
+    shape->size += shape->n_blocks * GMO_LANES;
+}
+
+/* Integers of a feature's cells. */
+static int64_t feature_size(const gmo_hist_shape *shape, int64_t f) {
+    return (shape->cell_start[f + 1] - shape->cell_start[f]) * shape->stride;
 }
 
 /* Lists the block's entries outside the most frequent bins, if they are few. */
@@ -128,21 +142,23 @@ gmo_status gmo_hist_shape_init(gmo_hist_shape *shape, const gmo_binned *data, co
     shape->data = data;
     shape->stride = stride;
     shape->cell_start = gmo_alloc(m + 1, sizeof *shape->cell_start);
+    shape->start = gmo_alloc(m, sizeof *shape->start);
     shape->n_bins = gmo_alloc(m, sizeof *shape->n_bins);
     shape->has_missing = gmo_alloc(m, sizeof *shape->has_missing);
     shape->frequent = gmo_alloc(m, sizeof *shape->frequent);
     shape->n_other = gmo_alloc(m, sizeof *shape->n_other);
     shape->row_other = gmo_alloc(data->n_rows, sizeof *shape->row_other);
     shape->blocks = gmo_alloc_zero(m, sizeof *shape->blocks);
-    if (!shape->cell_start || !shape->n_bins || !shape->has_missing || !shape->frequent || !shape->n_other ||
-        !shape->row_other || !shape->blocks)
+    if (!shape->cell_start || !shape->start || !shape->n_bins || !shape->has_missing || !shape->frequent ||
+        !shape->n_other || !shape->row_other || !shape->blocks)
         return GMO_ERR_MEMORY;
     describe_features(shape, has_missing);
-    if (!gmo_size_mul(shape->cell_start[m], stride, &shape->size) || shape->size > INT64_MAX / 8)
+    if (!gmo_size_mul(shape->cell_start[m], stride, &shape->size) || shape->size > INT64_MAX / 16)
         return GMO_ERR_SIZE;
     GMO_TRY(find_frequent(shape, n_threads));
     count_others(shape);
     divide_blocks(shape, n_threads);
+    place_blocks(shape);
     for (int64_t b = 0; b < shape->n_blocks; b++)
         GMO_TRY(list_entries(shape, &shape->blocks[b]));
     return GMO_OK;
@@ -154,6 +170,7 @@ void gmo_hist_shape_free(gmo_hist_shape *shape) {
         free(shape->blocks[b].row_start);
     }
     free(shape->cell_start);
+    free(shape->start);
     free(shape->n_bins);
     free(shape->has_missing);
     free(shape->frequent);
@@ -168,22 +185,31 @@ GMO_INLINE void prefetch_row(const int32_t *derivatives, int64_t row, int32_t st
         __builtin_prefetch(derivatives + row * stride + j);
 }
 
-/* A row of up to ROW_VECTORS vectors, held in registers while it is added to cells: stores to cells might else be taken
- * to change it. */
+/* A row of up to CHUNK_LANES, held in registers while it is added to cells: stores to cells might else be taken to change
+ * it. Its lanes are a multiple of 8, and a constant where this is inlined. */
 typedef struct {
-    gmo_int8 v[ROW_VECTORS];
+    gmo_int16 first, second;
+    gmo_int8 rest;
 } held_row;
 
-GMO_INLINE held_row hold(const int32_t *row, int32_t stride) {
-    held_row held;
-    for (int32_t i = 0; i < ROW_VECTORS; i++)
-        held.v[i] = i * GMO_LANES < stride ? *(const gmo_int8 *)(row + i * GMO_LANES) : (gmo_int8){0};
+GMO_INLINE held_row hold(const int32_t *row, int32_t lanes) {
+    held_row held = {{0}, {0}, {0}};
+    if (lanes >= 16)
+        held.first = *(const gmo_int16 *)row;
+    if (lanes == 32)
+        held.second = *(const gmo_int16 *)(row + 16);
+    if (lanes % 16)
+        held.rest = *(const gmo_int8 *)(row + lanes / 16 * 16);
     return held;
 }
 
-GMO_INLINE void add_held(int32_t *cell, const held_row *held, int32_t stride) {
-    for (int32_t i = 0; i < ROW_VECTORS && i * GMO_LANES < stride; i++)
-        *(gmo_int8 *)(cell + i * GMO_LANES) += held->v[i];
+GMO_INLINE void add_held(int32_t *cell, const held_row *held, int32_t lanes) {
+    if (lanes >= 16)
+        *(gmo_int16 *)cell += held->first;
+    if (lanes == 32)
+        *(gmo_int16 *)(cell + 16) += held->second;
+    if (lanes % 16)
+        *(gmo_int8 *)(cell + lanes / 16 * 16) += held->rest;
 }
 
 /* The listed entries of the rows. stride is a constant where this is inlined. */
@@ -217,7 +243,7 @@ GMO_INLINE void add_all(const gmo_hist_shape *shape, const gmo_hist_block *block
                         const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
     int64_t m = shape->data->n_features, first = block->first, n_features = block->last - first;
     const uint8_t *bins = shape->data->bins + first;
-    const int64_t *cell_start = shape->cell_start + first;
+    const int64_t *feature_start = shape->start + first;
     const int32_t *derivatives = fixed->rows;
     for (int64_t i = 0; i < n_rows; i++) {
         int64_t row = rows ? rows[i] : i;
@@ -229,12 +255,12 @@ GMO_INLINE void add_all(const gmo_hist_shape *shape, const gmo_hist_block *block
         const int32_t *add = derivatives + row * stride;
         if (stride == 4) {
             for (int64_t f = 0; f < n_features; f++)
-                gmo_add_row(hist + (cell_start[f] + bin[f]) * stride, add, stride);
+                gmo_add_row(hist + feature_start[f] + bin[f] * (int64_t)stride, add, stride);
             continue;
         }
         held_row held = hold(add, stride);
         for (int64_t f = 0; f < n_features; f++)
-            add_held(hist + (cell_start[f] + bin[f]) * stride, &held, stride);
+            add_held(hist + feature_start[f] + bin[f] * (int64_t)stride, &held, stride);
     }
 }
 
@@ -315,7 +341,7 @@ GMO_INLINE void add_wide(const gmo_hist_shape *shape, const gmo_hist_block *bloc
                 t.n_features = group_size(shape, t.first, block->last);
                 find_cells(shape, &t, t.first == block->first, fixed->rows + band);
                 add_band(&t, fixed->rows, stride, band, band + BAND_LANES < stride ? band + BAND_LANES : stride,
-                         hist + shape->cell_start[t.first] * stride);
+                         hist + shape->start[t.first]);
             }
         }
 }
@@ -323,7 +349,7 @@ GMO_INLINE void add_wide(const gmo_hist_shape *shape, const gmo_hist_block *bloc
 GMO_INLINE void add_rows(const gmo_hist_shape *shape, const gmo_hist_block *block, const gmo_fixed *fixed,
                          const int32_t *rows, int64_t n_rows, int32_t stride, int32_t *hist) {
     if (block->entry)
-        add_listed(block, fixed, rows, n_rows, stride, hist + shape->cell_start[block->first] * stride);
+        add_listed(block, fixed, rows, n_rows, stride, hist + shape->start[block->first]);
     else if (stride > CHUNK_LANES)
         add_wide(shape, block, fixed, rows, n_rows, hist);
     else
@@ -361,29 +387,27 @@ static void fill_frequent(const gmo_hist_shape *shape, const gmo_hist_block *blo
                           int32_t *hist) {
     int32_t stride = shape->stride;
     for (int64_t f = block->first; f < block->last; f++) {
-        int32_t *rest = hist + (shape->cell_start[f] + shape->frequent[f]) * stride;
+        int32_t *cells = hist + shape->start[f], *rest = cells + shape->frequent[f] * (int64_t)stride;
         memcpy(rest, total, (size_t)stride * sizeof *rest);
-        for (int64_t cell = shape->cell_start[f]; cell < shape->cell_start[f + 1]; cell++) {
-            const int32_t *other = hist + cell * stride;
+        for (const int32_t *other = cells; other < cells + feature_size(shape, f); other += stride)
             if (other != rest)
                 for (int32_t j = 0; j < stride; j++)
                     rest[j] -= other[j];
-        }
     }
 }
 
 void gmo_hist_build(const gmo_hist_shape *shape, const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows,
                     const int32_t *total, const gmo_hist_block *block, int32_t *hist) {
-    int64_t begin = shape->cell_start[block->first] * shape->stride;
-    int64_t end = shape->cell_start[block->last] * shape->stride;
-    memset(hist + begin, 0, (size_t)(end - begin) * sizeof *hist);
+    int32_t *first = hist + shape->start[block->first], *end = hist + shape->start[block->last - 1];
+    end += feature_size(shape, block->last - 1);
+    memset(first, 0, (size_t)(end - first) * sizeof *hist);
     add_block(shape, block, fixed, rows, n_rows, hist);
     if (block->entry)
         fill_frequent(shape, block, total, hist);
 }
 
 void gmo_hist_subtract(const gmo_hist_shape *shape, int64_t feature, int32_t *parent, const int32_t *child) {
-    int64_t begin = shape->cell_start[feature] * shape->stride, end = shape->cell_start[feature + 1] * shape->stride;
+    int64_t begin = shape->start[feature], end = begin + feature_size(shape, feature);
     for (int64_t i = begin; i < end; i++)
         parent[i] -= child[i];
 }

@@ -14,17 +14,19 @@ typedef struct {
 } gmo_hist_block;
 
 /* Shape of a histogram: feature f has cells cell_start[f] .. cell_start[f + 1], one a bin and, if rows miss it in
- * training, a last one for them. A cell has stride integers, laid out as a row of gmo_fixed. */
+ * training, a last one for them. A cell has stride integers, laid out as a row of gmo_fixed; those of a feature lie one
+ * after the other from start[f] on. Between blocks lie GMO_LANES spare integers, since vectors may read beyond a cell. */
 typedef struct {
     const gmo_binned *data;
-    int64_t *cell_start;     /* (n_features + 1,) */
-    int32_t *n_bins;         /* (n_features,) without the bin of missing values */
-    uint8_t *has_missing;    /* (n_features,) */
-    uint8_t *frequent;       /* (n_features,) the most frequent bin */
-    int64_t *n_other;        /* (n_features,) training rows outside it */
-    int32_t *row_other;      /* (n_rows,) features whose most frequent bin the row is outside of */
-    gmo_hist_block *blocks;  /* (n_blocks,) */
-    int64_t n_blocks, size;  /* size: integers in a histogram */
+    int64_t *cell_start;    /* (n_features + 1,) */
+    int64_t *start;         /* (n_features,) */
+    int32_t *n_bins;        /* (n_features,) without the bin of missing values */
+    uint8_t *has_missing;   /* (n_features,) */
+    uint8_t *frequent;      /* (n_features,) the most frequent bin */
+    int64_t *n_other;       /* (n_features,) training rows outside it */
+    int32_t *row_other;     /* (n_rows,) features whose most frequent bin the row is outside of */
+    gmo_hist_block *blocks; /* (n_blocks,) */
+    int64_t n_blocks, size; /* size: integers in a histogram */
     int32_t stride;
 } gmo_hist_shape;
 

@@ -4,6 +4,9 @@
 
 #include "split.h"
 
+/* Sums over outputs are taken in so many lanes, whatever the machine. */
+#define SUM_LANES 8
+
 /* Working memory of top-k sums. */
 typedef struct {
     int32_t *right;                   /* (stride + GMO_LANES,) laid out as a row of gmo_fixed */
@@ -19,7 +22,7 @@ GMO_INLINE double sum_of(const double *values, int32_t n) {
 }
 
 /* The order of this sum is fixed, whatever the instruction set. */
-GMO_INLINE double sum_lanes(const double a[GMO_LANES]) {
+GMO_INLINE double sum_lanes(const double a[SUM_LANES]) {
     return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
 }
 
@@ -34,10 +37,10 @@ GMO_INLINE double soft_square(double g, double alpha) {
 
 /* Scores of both sides summed over all outputs, with a constant Hessian (the row count): one division a side. */
 GMO_INLINE double full_constant(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    double l[GMO_LANES] = {0}, r[GMO_LANES] = {0};
+    double l[SUM_LANES] = {0}, r[SUM_LANES] = {0};
     const double *unit = s->fixed->gradient_unit;
-    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
-        for (int32_t i = 0; i < GMO_LANES; i++) {
+    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES)
+        for (int32_t i = 0; i < SUM_LANES; i++) {
             l[i] += soft_square(left[j + i] * unit[j + i], s->reg_alpha);
             r[i] += soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha);
         }
@@ -47,11 +50,11 @@ GMO_INLINE double full_constant(const gmo_splitter *s, const int32_t *left, cons
 
 /* The same with the diagonal of the Hessian [eq. 16]. */
 GMO_INLINE double full_diagonal(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    double l[GMO_LANES] = {0}, r[GMO_LANES] = {0};
+    double l[SUM_LANES] = {0}, r[SUM_LANES] = {0};
     const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
     const int32_t *h_left = left + s->fixed->d, *h_total = total + s->fixed->d;
-    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
-        for (int32_t i = 0; i < GMO_LANES; i++) {
+    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES)
+        for (int32_t i = 0; i < SUM_LANES; i++) {
             l[i] += ratio(soft_square(left[j + i] * unit[j + i], s->reg_alpha),
                           h_left[j + i] * h_unit[j + i] + s->reg_lambda);
             r[i] += ratio(soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha),
@@ -63,8 +66,8 @@ GMO_INLINE double full_diagonal(const gmo_splitter *s, const int32_t *left, cons
 /* Score of every output of one side into score (d + GMO_LANES,). h is a row's Hessian lanes, or NULL: count rows. */
 GMO_INLINE void side_scores(const gmo_splitter *s, const int32_t *g, const int32_t *h, int32_t count, double *score) {
     const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
-    for (int32_t j = 0; j < s->fixed->d; j += GMO_LANES)
-        for (int32_t i = 0; i < GMO_LANES; i++)
+    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES)
+        for (int32_t i = 0; i < SUM_LANES; i++)
             score[j + i] = ratio(soft_square(g[j + i] * unit[j + i], s->reg_alpha),
                                  (h ? h[j + i] * h_unit[j + i] : count) + s->reg_lambda);
 }

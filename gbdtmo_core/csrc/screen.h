@@ -9,7 +9,9 @@
 /* Vectors are passed between functions that are always inlined, so that no calling convention matters. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-typedef float float8 __attribute__((vector_size(32), aligned(4), may_alias));
+/* Unsigned, since lanes that count for nothing may hold anything and overflow. */
+typedef uint32_t uint16_lanes __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float float16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* The bins of a feature in a node: cells of its histogram, or its rows in the order of their bins. */
 typedef struct {
@@ -32,27 +34,32 @@ typedef struct {
     int32_t n_candidates, n_missing;
     candidate *candidates;             /* (MAX_CANDIDATES,) */
     int32_t *missing;                  /* (stride + GMO_LANES,) sum of the rows that miss the feature */
-    float8 *sums;                      /* (MAX_CANDIDATES,) full split: sums over the outputs so far */
+    float16 *sums;                     /* (MAX_CANDIDATES,) full split: sums over the outputs so far */
     float *left_scores, *right_scores; /* (MAX_CANDIDATES, d + GMO_LANES) top-k: scores of both sides, added together in
                                         * left_scores for the restricted split */
     int32_t *start;                    /* (MAX_CELLS + 1,) memory of bins.start */
     const int32_t **sorted;            /* (small_rows,) memory of bins.sorted */
 } feature_scan;
 
-GMO_INLINE float8 floats(gmo_int8 values) { return __builtin_convertvector(values, float8); }
+GMO_INLINE float16 floats(uint16_lanes values) { return __builtin_convertvector((gmo_int16)values, float16); }
 
-GMO_INLINE gmo_int8 load_ints(const int32_t *values) { return *(const gmo_int8 *)values; }
+GMO_INLINE uint16_lanes load_ints(const int32_t *values) { return *(const uint16_lanes *)values; }
 
-GMO_INLINE float8 load_floats(const float *values) { return *(const float8 *)values; }
+GMO_INLINE float16 load_floats(const float *values) { return *(const float16 *)values; }
 
-GMO_INLINE float sum8(float8 v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+GMO_INLINE float sum_of_lanes(float16 v) {
+    float sum = 0;
+    for (int32_t i = 0; i < GMO_LANES; i++)
+        sum += v[i];
+    return sum;
+}
 
 /* Outputs that are summed in registers at a time, in vectors. */
-#define CHUNK_VECTORS 4
+#define CHUNK_VECTORS 2
 
 /* Sums of the left side for a chunk of outputs. */
 typedef struct {
-    gmo_int8 g[CHUNK_VECTORS], h[CHUNK_VECTORS];
+    uint16_lanes g[CHUNK_VECTORS], h[CHUNK_VECTORS];
 } chunk_sums;
 
 /* Adds a row or cell; at: its first output, n_vectors: constants where this is inlined. */
@@ -64,10 +71,10 @@ GMO_INLINE void add_to_chunk(chunk_sums *sums, const int32_t *at, int32_t d, int
     }
 }
 
-/* Scores of eight outputs from j on for one candidate; g and h: sums of its left side. Those of both sides together are
+/* Scores of sixteen outputs from j on for one candidate; g and h: sums of its left side. Those of both sides together are
  * returned for a full split, noted for top-k. */
-GMO_INLINE float8 estimate(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t c, int32_t j,
-                         gmo_int8 g, gmo_int8 h, bool has_hessian) {
+GMO_INLINE float16 estimate(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t c, int32_t j,
+                            uint16_lanes g, uint16_lanes h, bool has_hessian, bool sparse) {
     const gmo_screen *screen = &s->screen;
     const candidate *at = &scan->candidates[c];
     if (at->missing_left) {
@@ -75,33 +82,33 @@ GMO_INLINE float8 estimate(const gmo_splitter *s, const feature_scan *scan, cons
         if (has_hessian)
             h += load_ints(scan->missing + s->fixed->d + j);
     }
-    float8 weight = load_floats(screen->weight + j);
-    float8 a = floats(g) * weight, b = floats(load_ints(total + j) - g) * weight, p = weight, q = weight;
+    float16 weight = load_floats(screen->weight + j);
+    float16 a = floats(g) * weight, b = floats(load_ints(total + j) - g) * weight, p = weight, q = weight;
     a *= a;
     b *= b;
     if (has_hessian) {
-        float8 slope = load_floats(screen->slope + j), add = load_floats(screen->add + j);
+        float16 slope = load_floats(screen->slope + j), add = load_floats(screen->add + j);
         p = slope * floats(h) + add;
         q = slope * floats(load_ints(total + s->fixed->d + j) - h) + add;
     }
-    if (!s->top_k)
+    if (!sparse)
         return has_hessian ? (a * q + b * p) / (p * q) : a * at->by_left + b * at->by_right;
-    float8 l = has_hessian ? a / p : a * at->by_left, r = has_hessian ? b / q : b * at->by_right;
+    float16 l = has_hessian ? a / p : a * at->by_left, r = has_hessian ? b / q : b * at->by_right;
     int64_t out = c * (int64_t)(s->fixed->d + GMO_LANES) + j;
     if (s->restricted)
         l += r;
     else
-        *(float8 *)(scan->right_scores + out) = r;
-    *(float8 *)(scan->left_scores + out) = l;
+        *(float16 *)(scan->right_scores + out) = r;
+    *(float16 *)(scan->left_scores + out) = l;
     return l;
 }
 
-/* All candidates for the outputs from first on, n_vectors of eight. */
+/* All candidates for the outputs from first on, n_vectors of sixteen. */
 GMO_INLINE void screen_chunk(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t first,
-                             int32_t n_vectors, bool has_hessian) {
+                             int32_t n_vectors, bool has_hessian, bool sparse) {
     chunk_sums sums;
     for (int32_t i = 0; i < n_vectors; i++)
-        sums.g[i] = sums.h[i] = (gmo_int8){0};
+        sums.g[i] = sums.h[i] = (uint16_lanes){0};
     int32_t d = s->fixed->d, stride = s->shape->stride, next = 0;
     const feature_bins *bins = &scan->bins;
     for (int32_t c = 0; c < scan->n_candidates; c++) {
@@ -112,40 +119,44 @@ GMO_INLINE void screen_chunk(const gmo_splitter *s, const feature_scan *scan, co
         else
             for (; next < bins->start[bin + 1]; next++)
                 add_to_chunk(&sums, bins->sorted[next] + first, d, n_vectors, has_hessian);
-        float8 sum = {0};
+        float16 sum = {0};
         for (int32_t i = 0; i < n_vectors; i++)
-            sum += estimate(s, scan, total, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian);
-        scan->sums[c] += sum;
+            sum += estimate(s, scan, total, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian, sparse);
+        if (!sparse)
+            scan->sums[c] += sum;
     }
 }
 
-/* Estimates of a group of features, a chunk of outputs at a time, so that the chunk of all rows stays in cache. */
+/* Estimates of a group of features, a chunk of outputs at a time, so that the chunk of all rows stays in cache. sparse:
+ * scores for top-k sums. */
 GMO_INLINE void screen_group(const gmo_splitter *s, const feature_scan *scans, int32_t n_scans, const int32_t *total,
-                             bool has_hessian) {
+                             bool has_hessian, bool sparse) {
     int32_t d = s->fixed->d;
     for (int32_t first = 0; first < d; first += CHUNK_VECTORS * GMO_LANES) {
         int32_t n_vectors = (d - first + GMO_LANES - 1) / GMO_LANES;
         for (int32_t i = 0; i < n_scans; i++)
             if (n_vectors == 1)
-                screen_chunk(s, &scans[i], total, first, 1, has_hessian);
-            else if (n_vectors == 2)
-                screen_chunk(s, &scans[i], total, first, 2, has_hessian);
-            else if (n_vectors == 3)
-                screen_chunk(s, &scans[i], total, first, 3, has_hessian);
+                screen_chunk(s, &scans[i], total, first, 1, has_hessian, sparse);
             else
-                screen_chunk(s, &scans[i], total, first, CHUNK_VECTORS, has_hessian);
+                screen_chunk(s, &scans[i], total, first, CHUNK_VECTORS, has_hessian, sparse);
     }
+}
+
+/* Whether any of sixteen is larger. */
+GMO_INLINE bool any_above(float16 values, float limit) {
+    int32_t any = 0;
+    for (int32_t i = 0; i < GMO_LANES; i++)
+        any |= values[i] > limit;
+    return any;
 }
 
 /* Sum of the k largest of score (d + GMO_LANES,), 0 beyond d; top (k,) is working memory. Most vectors have no value above
  * the k-th largest so far, and are passed over whole. */
 GMO_INLINE double top_estimate(const float *score, int32_t d, int32_t k, float *top) {
-    typedef int64_t long4 __attribute__((vector_size(32)));
     for (int32_t i = 0; i < k; i++)
         top[i] = 0;
     for (int32_t j = 0; j < d; j += GMO_LANES) {
-        long4 above = (long4)(load_floats(score + j) > top[k - 1]);
-        if (!((above[0] | above[1]) | (above[2] | above[3])))
+        if (!any_above(load_floats(score + j), top[k - 1]))
             continue;
         for (int32_t i = j; i < j + GMO_LANES; i++) {
             float value = score[i];

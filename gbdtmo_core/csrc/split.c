@@ -52,7 +52,7 @@ static int64_t lay_out(const gmo_splitter *s, char *base, scan_scratch *w) {
         feature_scan *scan = &w->scans[i];
         scan->candidates = (candidate *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(candidate));
         scan->missing = (int32_t *)lay(base, &at, row);
-        scan->sums = (float8 *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(float8));
+        scan->sums = (float16 *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(float16));
         scan->left_scores = (float *)lay(base, &at, estimates);
         scan->right_scores = (float *)lay(base, &at, s->restricted ? 0 : estimates);
         scan->start = (int32_t *)lay(base, &at, (MAX_CELLS + 1) * 4);
@@ -154,8 +154,8 @@ void gmo_splitter_start_tree(gmo_splitter *s) {
     s->screen.on = largest > 0 && s->reg_alpha == 0 && s->min_side > 0 && smallest >= ldexp(largest, -LARGEST_SPREAD);
     if (s->screen.on && fixed->has_hessian)
         s->screen.on = scale_denominators(s, largest);
-    /* A term takes fewer than 30 roundings of 2^-24 each; then come d / 8 + 8 or, of the largest, k additions. */
-    s->screen.slack = 1 - (fixed->d / GMO_LANES + 40 + s->top_k) * 0x1p-23;
+    /* A term takes fewer than 30 roundings of 2^-24 each; then come d / 16 + 16 or, of the largest, k additions. */
+    s->screen.slack = 1 - (fixed->d / GMO_LANES + 48 + s->top_k) * 0x1p-23;
 }
 
 void gmo_split_scores(const gmo_splitter *s, const int32_t *row, double *score) {
@@ -223,7 +223,7 @@ GMO_INLINE bool is_worse(const gmo_splitter *s, const feature_scan *scan, int32_
     if (!s->screen.on)
         return false;
     if (!s->top_k)
-        value = sum8(scan->sums[c]);
+        value = sum_of_lanes(scan->sums[c]);
     else {
         int64_t at = c * (int64_t)(s->fixed->d + GMO_LANES);
         value = top_estimate(scan->left_scores + at, s->fixed->d, s->top_k, top);
@@ -252,21 +252,31 @@ GMO_INLINE void decide(const gmo_splitter *s, const feature_scan *scan, const in
             for (int32_t j = 0; j < stride; j++)
                 w->left[j] -= scan->missing[j];
         if (value > best->value || (value == best->value && scan->feature < best->feature))
-            *best = (gmo_split){value,   0,  scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
+            *best = (gmo_split){value, 0, scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
     }
+}
+
+/* The kinds of estimates, each compiled on its own. */
+GMO_INLINE void screen_any(const gmo_splitter *s, const feature_scan *scans, int32_t n, const int32_t *total) {
+    if (s->fixed->has_hessian && s->top_k)
+        screen_group(s, scans, n, total, true, true);
+    else if (s->fixed->has_hessian)
+        screen_group(s, scans, n, total, true, false);
+    else if (s->top_k)
+        screen_group(s, scans, n, total, false, true);
+    else
+        screen_group(s, scans, n, total, false, false);
 }
 
 /* Scores the candidates of the first n scans. */
 GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *total, scan_scratch *w, gmo_split *best) {
     for (int32_t i = 0; i < n; i++) {
         list_candidates(s, &w->scans[i], total[s->fixed->count_lane]);
-        if (s->screen.on)
+        if (s->screen.on && !s->top_k)
             memset(w->scans[i].sums, 0, (size_t)w->scans[i].n_candidates * sizeof *w->scans[i].sums);
     }
-    if (s->screen.on && s->fixed->has_hessian)
-        screen_group(s, w->scans, n, total, true);
-    else if (s->screen.on)
-        screen_group(s, w->scans, n, total, false);
+    if (s->screen.on)
+        screen_any(s, w->scans, n, total);
     for (int32_t i = 0; i < n; i++)
         decide(s, &w->scans[i], total, w, best);
 }
@@ -277,13 +287,14 @@ void gmo_split_scan(const gmo_splitter *s, const int32_t *hist, const int32_t *t
     scan_scratch *w = scratch_of(s, gmo_thread_number());
     for (int64_t feature = block->first; feature < block->last; feature++) {
         w->scans[0].feature = feature;
-        w->scans[0].bins = (feature_bins){hist + s->shape->cell_start[feature] * s->shape->stride, NULL, NULL};
+        w->scans[0].bins = (feature_bins){hist + s->shape->start[feature], NULL, NULL};
         scan_group(s, 1, total, w, best);
     }
 }
 
 /* Sorts the rows by the feature's bin; false if all have the same bin. */
-static bool sort_rows(const gmo_splitter *s, const int32_t *rows, int64_t n_rows, uint8_t *row_bin, feature_scan *scan) {
+static bool sort_rows(const gmo_splitter *s, const int32_t *rows, int64_t n_rows, uint8_t *row_bin,
+                      feature_scan *scan) {
     const gmo_binned *data = s->shape->data;
     int32_t n_cells = (int32_t)(s->shape->cell_start[scan->feature + 1] - s->shape->cell_start[scan->feature]);
     int32_t *start = scan->start, next[MAX_CELLS];

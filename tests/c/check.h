@@ -2,6 +2,8 @@
 #ifndef GMO_TEST_CHECK_H
 #define GMO_TEST_CHECK_H
 
+#include "random.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,13 +35,6 @@ static int check_count, check_failures;
 static int check_report(void) {
     fprintf(stderr, "%d checks, %d failed\n", check_count, check_failures);
     return check_failures || !check_count;
-}
-
-/* Numbers that look random and are the same everywhere (a 64-bit linear congruential generator). */
-static uint64_t random_state = 1;
-static inline uint32_t random_below(uint32_t n) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % n);
 }
 
 /* All programs are linked with --wrap=aligned_alloc. When allocations_left reaches 0, allocations fail. */

@@ -79,8 +79,8 @@ static void threads_give_the_same_integers(void) {
     int32_t total[16] = {0}, rows[] = {3, 5000, 9999};
     gmo_fixed_total(&one, rows, 3, total);
     for (int32_t j = 0; j < one.stride; j++)
-        CHECK(total[j] == one.rows[3 * one.stride + j] + one.rows[5000 * one.stride + j] +
-                              one.rows[9999 * one.stride + j]);
+        CHECK(total[j] ==
+              one.rows[3 * one.stride + j] + one.rows[5000 * one.stride + j] + one.rows[9999 * one.stride + j]);
     gmo_fixed_total(&one, NULL, 2, total);
     CHECK(total[one.count_lane] == 2 && total[0] == one.rows[0] + one.rows[one.stride]);
     gmo_fixed_free(&one);

@@ -58,7 +58,7 @@ static void free_problem(problem *p) {
 }
 
 static int32_t *build(const problem *p, const int32_t *rows, int64_t n_rows) {
-    int32_t *hist = gmo_alloc(p->shape.size, sizeof *hist), *total = gmo_alloc(p->fixed.stride, sizeof *total);
+    int32_t *hist = gmo_alloc_zero(p->shape.size, sizeof *hist), *total = gmo_alloc(p->fixed.stride, sizeof *total);
     gmo_fixed_total(&p->fixed, rows, n_rows, total);
     for (int64_t b = 0; b < p->shape.n_blocks; b++)
         gmo_hist_build(&p->shape, &p->fixed, rows, n_rows, total, &p->shape.blocks[b], hist);
@@ -69,7 +69,7 @@ static int32_t *build(const problem *p, const int32_t *rows, int64_t n_rows) {
 /* Compares a cell with sums taken the slow way. */
 static void check_cell(const problem *p, const int32_t *hist, int f, int bin, const int32_t *rows, int64_t n_rows) {
     const gmo_fixed *fixed = &p->fixed;
-    const int32_t *cell = hist + (p->shape.cell_start[f] + bin) * p->shape.stride;
+    const int32_t *cell = hist + p->shape.start[f] + bin * p->shape.stride;
     int32_t d = fixed->d;
     static double g[MOST_D], h[MOST_D];
     memset(g, 0, sizeof g);
@@ -127,24 +127,25 @@ static void subtraction_equals_building(void) {
         else
             others[n_others++] = i;
     }
-    int32_t *first = NULL;
+    static int32_t first[1 << 16];
     for (int32_t threads = 1; threads <= 3; threads++) {
         problem p = make_problem(5, true, threads);
         int32_t *parent = build(&p, NULL, N), *child = build(&p, rows, n_rows), *own = build(&p, others, n_others);
-        for (int64_t f = 0; f < M; f++)
+        int64_t at = 0;
+        for (int64_t f = 0; f < M; f++) {
             gmo_hist_subtract(&p.shape, f, parent, child);
-        CHECK(memcmp(parent, own, (size_t)p.shape.size * 4) == 0);
-        if (threads == 1)
-            first = own;
-        else {
-            CHECK(memcmp(first, own, (size_t)p.shape.size * 4) == 0);
-            free(own);
+            int64_t size = (n_bins[f] + has_missing[f]) * (int64_t)p.shape.stride;
+            CHECK(memcmp(parent + p.shape.start[f], own + p.shape.start[f], (size_t)size * 4) == 0);
+            if (threads == 1)
+                memcpy(first + at, own + p.shape.start[f], (size_t)size * 4);
+            CHECK(memcmp(first + at, own + p.shape.start[f], (size_t)size * 4) == 0);
+            at += size;
         }
         free(parent);
         free(child);
+        free(own);
         free_problem(&p);
     }
-    free(first);
 }
 
 /* Entries outside the most frequent bins, counted one by one. */

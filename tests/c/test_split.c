@@ -55,8 +55,8 @@ static gmo_split search(const searched *s, int64_t n, bool by_rows) {
 
 static void check_same(gmo_split a, gmo_split b) {
     CHECK(a.feature == b.feature && a.value == b.value);
-    CHECK(a.feature < 0 || (a.gain == b.gain && a.n_left == b.n_left && a.bin == b.bin &&
-                            a.missing_left == b.missing_left));
+    CHECK(a.feature < 0 ||
+          (a.gain == b.gain && a.n_left == b.n_left && a.bin == b.bin && a.missing_left == b.missing_left));
 }
 
 /* The best split of a node, found in all ways there are: from the histogram, and from the rows where they are few

@@ -19,7 +19,8 @@ C_RULES = {
     "screen": {"split"},
     "grow": {"split", "tree"},
     "released": {"grow"},
-    "boost": {"grow", "loss"},
+    "leaf": {"grow"},
+    "boost": {"leaf", "loss"},
 }
 
 

@@ -1,0 +1,85 @@
+/* Trains models of every kind on problems that take every kernel, and prints a hash of each model's bits: the same on any
+ * instruction set (test_instruction_sets.py). */
+#include "gbdtmo.h"
+#include "random.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { N = 1500, M = 24, MAX_D = 70 };
+
+static uint8_t bins[N * M], has_missing[M];
+static int64_t edge_start[M + 1];
+static int32_t labels[N];
+static double values[N * MAX_D], base_score[MAX_D];
+
+/* Half of the features are mostly zero, a third have missing values; bins from 2 to 255. */
+static void make_rows(int32_t d) {
+    static const int32_t n_bins[] = {2, 5, 16, 40, 64, 255};
+    for (int f = 0; f < M; f++) {
+        edge_start[f + 1] = edge_start[f] + n_bins[f % 6] - 1;
+        has_missing[f] = f % 3 == 1;
+    }
+    for (int i = 0; i < N; i++) {
+        for (int f = 0; f < M; f++) {
+            bool zero = f % 2 && random_below(10) < 8;
+            bins[i * M + f] = zero ? 0 : (uint8_t)random_below((uint32_t)(n_bins[f % 6] + has_missing[f]));
+        }
+        labels[i] = (int32_t)((bins[i * M + 3] + random_below(3)) % (uint32_t)d);
+        for (int j = 0; j < d; j++)
+            values[i * d + j] = (bins[i * M + j % M] > 1 + j % 3) ^ (random_below(8) == 0);
+    }
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 1099511628211u; /* FNV-1a */
+    return hash;
+}
+
+static uint64_t train(const gmo_params *params, int32_t d) {
+    gmo_binned rows = {bins, edge_start, N, M};
+    gmo_target target = params->loss == GMO_LOSS_SOFTMAX ? (gmo_target){labels, NULL} : (gmo_target){NULL, values};
+    gmo_booster *booster;
+    gmo_forest forest;
+    int32_t finished;
+    if (gmo_booster_create(params, &rows, has_missing, &target, base_score, d, &booster) != GMO_OK ||
+        gmo_booster_boost(booster, 4, &finished) != GMO_OK)
+        exit(1);
+    gmo_booster_forest(booster, &forest);
+    int64_t n_nodes = forest.node_start[forest.n_trees], n_values = forest.value_start[forest.n_trees];
+    uint64_t hash = 14695981039346656037u;
+    hash = hash_bytes(hash, forest.feature, 4 * n_nodes);
+    hash = hash_bytes(hash, forest.bin, n_nodes);
+    hash = hash_bytes(hash, forest.missing_left, n_nodes);
+    hash = hash_bytes(hash, forest.leaf_values, 8 * n_values);
+    gmo_booster_free(booster);
+    return hash;
+}
+
+int main(void) {
+    static const int32_t widths[] = {1, 3, 10, 16, 24, 70};
+    for (int w = 0; w < 6; w++) {
+        make_rows(widths[w]);
+        for (int32_t loss = GMO_LOSS_SQUARED; loss <= GMO_LOSS_SIGMOID; loss++)
+            for (int32_t top_k = 0; top_k <= 4; top_k += 2)
+                for (int32_t small_leaves = 0; small_leaves < 2; small_leaves++) {
+                    gmo_params params = {.loss = loss,
+                                         .top_k = top_k,
+                                         .restricted = small_leaves,
+                                         .single_output = widths[w] == 3 && small_leaves,
+                                         .max_depth = 7,
+                                         .node_cache = 16,
+                                         .n_threads = 1 + small_leaves,
+                                         .max_leaves = 60,
+                                         .min_samples_leaf = small_leaves ? 1 : 40,
+                                         .histogram_pool_bytes = 1 << 24,
+                                         .learning_rate = 0.3,
+                                         .reg_lambda = small_leaves ? 0 : 1};
+                    printf("%d outputs, loss %d, top_k %d, small leaves %d: %016llx\n", widths[w], loss, top_k,
+                           small_leaves, (unsigned long long)train(&params, widths[w]));
+                }
+    }
+    return 0;
+}
