@@ -78,6 +78,7 @@ mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5 ARGS=...)
 	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
+	$(if $(filter bench,$(EXPERIMENT)),$(PY) -m repro.report publish figure5 $(ARGS) && $(PY) -m repro.report publish inference $(ARGS))
 
 wheel: native  ## Build the wheel of gbdtmo_core into dist/
 	rm -rf build # it may hold modules that were renamed since

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,42 +147,32 @@ def write_report(plan: BenchPlan, root: Path, folder: Path) -> list[Path]:
     list of Path
     """
     evidence = gather(plan, bench_store(root))
-    drawings: dict[str, dict[str, bytes]] = {}
-    if plan.kind == "bench":
-        text = _bench_text(plan, evidence)
-        csv = long_table(evidence)
-        if len(evidence.growth):
-            drawings["growth"] = figures.growth_bars(
-                evidence.growth[evidence.growth["variant"] != "base"], promises.GROWTH
-            )
-    elif plan.kind == "figure5":
-        text = "\n\n".join([_title(plan, evidence), *_round_sections(plan, evidence), LEGEND])
-        csv = evidence.compared
-        if len(csv):
-            made_up = set(csv.loc[csv["synthetic"], "shape"])
-            drawings[""] = figures.round_bars(csv, plan.titles, made_up)
-    else:
-        text = "\n\n".join([_title(plan, evidence), *_inference_section(plan, evidence), LEGEND])
-        csv = evidence.predictions
+    text, csv = _CONTENTS[plan.kind](plan, evidence)
     path = write_with_sidecar(
         folder,
         plan.experiment,
-        markdown=text + "\n",
+        markdown=f"{_title(plan, evidence)}\n\n{text}\n\n{LEGEND}\n",
         csv=csv.to_csv(index=False, lineterminator="\n"),
         records=[record for _, record in evidence.measured],
         about=_about(plan, evidence),
     )
-    return [path, *_write_drawings(folder, plan.experiment, drawings)]
+    return [path, *_write_drawings(folder, plan, evidence)]
 
 
-def _write_drawings(folder: Path, name: str, drawings: Mapping[str, Mapping[str, bytes]]) -> Iterator[Path]:
-    for part, by_ending in drawings.items():
-        for ending, content in by_ending.items():
-            path = folder / f"{name}{'_' if part else ''}{part}.{ending}"
-            temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-            temporary.write_bytes(content)
-            temporary.replace(path)
-            yield path
+def _write_drawings(folder: Path, plan: BenchPlan, evidence: Evidence) -> Iterator[Path]:
+    name, drawn = plan.experiment, {}
+    if plan.kind == "figure5" and len(evidence.compared):
+        made_up = set(evidence.compared.loc[evidence.compared["synthetic"], "shape"])
+        drawn = figures.round_bars(evidence.compared, plan.titles, made_up)
+    elif plan.kind == "bench" and len(evidence.growth):
+        name = f"{name}_growth"
+        drawn = figures.growth_bars(evidence.growth[evidence.growth["variant"] != "base"], promises.GROWTH)
+    for ending, content in drawn.items():
+        path = folder / f"{name}.{ending}"
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(content)
+        temporary.replace(path)
+        yield path
 
 
 def _about(plan: BenchPlan, evidence: Evidence) -> dict[str, Any]:
@@ -217,7 +207,7 @@ def _title(plan: BenchPlan, evidence: Evidence) -> str:
 
 
 def _bench_text(plan: BenchPlan, evidence: Evidence) -> str:
-    sections = [_title(plan, evidence)]
+    sections = []
     found = all_checks(evidence)
     if len(found):
         holding = int((found["holds"] == True).sum())  # noqa: E712 - None is no False
@@ -239,7 +229,7 @@ def _bench_text(plan: BenchPlan, evidence: Evidence) -> str:
         sections += ["## Time to LightGBM's best test score", markdown.scores_markdown(evidence.score)]
     if evidence.gaps:
         sections += ["## Gaps", "\n".join(f"- {label}: {reason}" for label, reason in evidence.gaps.items())]
-    return "\n\n".join([*sections, LEGEND])
+    return "\n\n".join(sections)
 
 
 def _round_sections(plan: BenchPlan, evidence: Evidence) -> list[str]:
@@ -288,6 +278,14 @@ def long_table(evidence: Evidence) -> pd.DataFrame:
     columns = ["section", *keys, "quantity", "value"]
     table = pd.concat(molten, ignore_index=True) if molten else pd.DataFrame()
     return table.reindex(columns=columns).dropna(subset=["value"])
+
+
+_CONTENTS: dict[str, Callable[[BenchPlan, Evidence], tuple[str, pd.DataFrame]]] = {
+    "bench": lambda plan, evidence: (_bench_text(plan, evidence), long_table(evidence)),
+    "figure5": lambda plan, evidence: ("\n\n".join(_round_sections(plan, evidence)), evidence.compared),
+    "inference": lambda plan, evidence: ("\n\n".join(_inference_section(plan, evidence)), evidence.predictions),
+}
+"""Markdown and CSV of each kind of table."""
 
 
 def publish_bench(plan: BenchPlan, root: Path, folder: Path, stated: Mapping[str, str]) -> list[Path]:

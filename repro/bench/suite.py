@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ class NotQuiet(RuntimeError):
     """Other work keeps the machine busy."""
 
 
-def check_quiet(wait_seconds: float = 90.0) -> None:
+def check_quiet(wait_seconds: float = 120.0) -> None:
     """Wait until the machine is quiet.
 
     Raises
@@ -79,14 +80,15 @@ def run_bench(
     arguments = [(cell.config, cell.identity, str(root)) for cell in runnable]
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     started = time.monotonic()
-    for index, exit_code in workers.run_each(measure_in_process, arguments, processes=1, logs=logs):
-        cell = runnable[index]
-        done = f"{time.strftime('%H:%M:%S')} [{index + 1}/{len(runnable)}]"
-        say(f"{done} {_outcome(cell, exit_code, logs[index], store)} ({time.monotonic() - started:.0f} s so far)")
+    with closing(workers.run_each(measure_in_process, arguments, processes=1, logs=logs)) as calls:
+        for index, exit_code in calls:
+            outcome = _outcome(runnable[index], exit_code, logs[index], store)
+            done = f"{time.strftime('%H:%M:%S')} [{index + 1}/{len(runnable)}]"
+            say(f"{done} {outcome} ({time.monotonic() - started:.0f} s so far)")
     return [cell for cell in plan.cells if not store.has(cell.run_id)]
 
 
-def _distinct(cells: Any) -> list[BenchCell]:
+def _distinct(cells: Iterable[BenchCell]) -> list[BenchCell]:
     """Drop cells that another group lists too."""
     return list({cell.run_id: cell for cell in cells}.values())
 

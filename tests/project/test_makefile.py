@@ -41,6 +41,8 @@ def test_ci_runs_the_test_command_of_the_readme(project_root: Path) -> None:
         ("reproduce-table5", (), '--datasets "" --models ""'),
         ("reproduce-table5", ("DATASETS=a,b", "MODELS=c"), '--datasets "a,b" --models "c"'),
         ("reproduce-table5", ("DATASET=a", "MODEL=c"), '--datasets "a" --models "c"'),
+        ("bench", (), 'experiment=bench --datasets "" --models ""'),
+        ("bench", ("EXPERIMENT=figure5", "DATASET=a", "MODELS=b"), 'experiment=figure5 --datasets "a" --models "b"'),
         ("grid", (), '--datasets "yeast" --models "gbdt_mo"'),
         ("grid", ("DATASETS=a", "MODELS=c,d"), '--datasets "a" --models "c,d"'),
         ("grid", ("DATASET=a", "MODEL=c"), '--datasets "a" --models "c"'),
