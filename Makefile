@@ -65,8 +65,8 @@ grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=
 		--seeds "$(SEEDS)" $(ARGS)
 
 bench: native  ## Speed and memory: measure what is missing, write the report (DATASETS=a MODELS=b ARGS=...); keep the machine idle
-	$(PY) -m repro.bench experiment=$(if $(filter table5,$(EXPERIMENT)),bench,$(EXPERIMENT)) --datasets "$(DATASETS)" \
-		--models "$(MODELS)" $(ARGS)
+	$(PY) -m repro.bench experiment=$(if $(filter table5,$(EXPERIMENT)),bench,$(EXPERIMENT)) \
+		--datasets "$(DATASETS)" --models "$(MODELS)" $(ARGS)
 
 figure5: native  ## Figure 5 and the inference table from the benchmark's records (ARGS=...)
 	$(PY) -m repro.report table figure5 $(ARGS)
