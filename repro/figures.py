@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from io import BytesIO, StringIO
 from typing import Any
@@ -45,6 +46,8 @@ def round_bars(frame: pd.DataFrame, titles: Mapping[str, str], marked: set[str])
                 heights = [own.get(model, float("nan")) for model in models]
                 axes.bar(left, heights, width, label=f"{n} thread{'s' if n > 1 else ''}")
             axes.set_yscale("log")
+            smallest = frame.loc[frame["shape"] == shape, "seconds"].min()
+            axes.set_ylim(bottom=10 ** math.floor(math.log10(0.9 * smallest)))  # bars start at a whole decade
             middles = [index + 0.4 - 0.4 / len(threads) for index in range(len(models))]
             axes.set_xticks(middles, models, rotation=60, ha="right")
             axes.set_title(titles[shape] + ("*" if shape in marked else ""))

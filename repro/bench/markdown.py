@@ -204,7 +204,7 @@ def scores_markdown(scores: pd.DataFrame) -> str:
             f"{format_score(row['metric'], in_paper_units(row['metric'], row['best']))} at {row['best_round']}",
             number(row["best_seconds"]),
             format_score(row["metric"], in_paper_units(row["metric"], row["goal"])),
-            number(row["round"]),
+            EMPTY if math.isnan(row["round"]) else f"{row['round']:.0f}",
             f"{number(row['seconds'])}{BUSY if row['busy'] else ''}",
         ]
         for row in _dicts(scores)

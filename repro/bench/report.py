@@ -248,7 +248,7 @@ def _inference_section(plan: BenchPlan, evidence: Evidence) -> list[str]:
         return []
     head = (
         "Milliseconds a round over the test rows, one thread / more: the whole call over its rounds; in brackets, over "
-        "the fastest peer's. The released program's models have the few rounds of its timed cells."
+        "the fastest peer's. Models without cells of their own have the few rounds of their timed ones."
     )
     return ["## Inference", head, markdown.inference_markdown(evidence.predictions, plan.titles)]
 
