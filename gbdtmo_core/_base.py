@@ -174,16 +174,21 @@ class BaseGBDTMO(BaseEstimator):
         """Rows as float32 or float64 (n, m), any strides; NaN stays, infinity and all that is no number is refused."""
         refuse_non_numbers(X, name)
         finite: bool | str = "allow-nan" if self.growth == "complete" else True
-        checked = check_array(
+        rows: NDArray[Any] = check_array(
             X, dtype=[np.float64, np.float32], ensure_all_finite=finite, input_name=name, estimator=self
         )
-        return np.asarray(checked)
+        return rows
 
     def _check_new_rows(self, X: Any) -> NDArray[Any]:
         """The same for rows to predict, which must have the columns of training."""
-        check_is_fitted(self)
+        if not hasattr(self, "_model"):
+            check_is_fitted(self)  # raises; asking it first would cost a single row microseconds
         rows = self._check_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        # An array has no column names. If training had none either and the numbers agree, nothing is left to refuse or
+        # to warn of, and asking would take longer than to predict a row.
+        nameless = type(X) is np.ndarray and not hasattr(self, "feature_names_in_")
+        if not nameless or rows.shape[1] != self.n_features_in_:
+            validate_data(self, X, reset=False, skip_check_array=True)
         return rows
 
     def _check_fit(self, X: Any, y: Any, eval_set: Any) -> tuple[NDArray[Any], tuple[Any, Any] | None]:
@@ -310,7 +315,9 @@ class BaseGBDTMO(BaseEstimator):
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         rows = self._check_new_rows(X)
-        return self._model.scores(rows, threads=_lib.n_threads(self.n_jobs))
+        # A single row is one thread's work; to ask joblib would take longer than to predict it.
+        threads = 1 if len(rows) == 1 else _lib.n_threads(self.n_jobs)
+        return self._model.scores(rows, threads=threads)
 
     def _staged_raw_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
         rows = self._check_new_rows(X)

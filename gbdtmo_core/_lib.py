@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -97,18 +97,10 @@ def _pointer(ctype: str, array: NDArray[Any]) -> Any:
 
 
 def _matrix(X: NDArray[Any]) -> Any:
-    """A strided view of a float32 or float64 matrix, without a copy."""
-    return ffi.new(
-        "gmo_matrix *",
-        {
-            "data": ffi.cast("char *", X.ctypes.data),
-            "n_rows": X.shape[0],
-            "n_cols": X.shape[1],
-            "row_stride": X.strides[0],
-            "col_stride": X.strides[1],
-            "is_float64": X.dtype == np.float64,
-        },
-    )
+    """A strided view of a float32 or float64 matrix, without a copy: an argument for ``const gmo_matrix *``."""
+    # from_buffer and a list, from which cffi makes the struct for the call: predicting a row takes microseconds in all.
+    data = ffi.from_buffer(X) if X.flags.c_contiguous else ffi.cast("char *", X.ctypes.data)
+    return [(data, *X.shape, *X.strides, X.itemsize == 8)]
 
 
 @dataclass(frozen=True)
@@ -184,37 +176,55 @@ class Forest:
     missing_left: NDArray[np.uint8]
     leaf_values: NDArray[np.float64]
 
-    def _struct(self) -> Any:
-        pointers = {
-            field.name: _pointer(_FOREST_CTYPES[field.name], getattr(self, field.name))
-            for field in fields(self)
-            if field.name != "n_outputs"
-        }
-        return ffi.new("gmo_forest *", {"n_trees": len(self.n_leaves), "n_outputs": self.n_outputs, **pointers})
 
-    def add_scores(
-        self,
-        trees: NDArray[np.int64],
-        mapper: BinMapper,
-        bins: NDArray[np.uint8],
-        scores: NDArray[np.float64],
-        *,
-        threads: int,
+class Predictor:
+    """Trees packed for prediction from values; holds no state of a call, so that threads may share it.
+
+    Parameters
+    ----------
+    forest, mapper : Forest, BinMapper
+        Trees and the bins that they were trained on.
+    base_score : float64 array of shape (n_outputs,)
+    trees : int64 array of shape (n_trees,)
+        The trees that count, in the order of adding.
+    """
+
+    def __init__(
+        self, forest: Forest, mapper: BinMapper, base_score: NDArray[np.float64], trees: NDArray[np.int64]
     ) -> None:
-        """Adds the listed trees, in that order, to ``scores`` (n, n_outputs) in place."""
-        trees = np.ascontiguousarray(trees, np.int64)
-        _raise_for(
-            lib.gmo_forest_predict(
-                self._struct(),
-                _pointer("int64_t *", trees),
-                len(trees),
-                _binned(bins, mapper),
-                threads,
-                _pointer("double *", scores),
-            )
-        )
+        self.n_trees = len(trees)
+        n_nodes = 2 * len(forest.feature) + len(forest.n_leaves)
+        nodes = np.empty((n_nodes, 2))  # of 16 bytes each
+        pointers = {name: _pointer(ctype, getattr(forest, name)) for name, ctype in _FOREST_CTYPES.items()}
+        view = ffi.new("gmo_forest *", {"n_trees": len(forest.n_leaves), "n_outputs": forest.n_outputs, **pointers})
+        fields = {
+            "forest": view,
+            "base_score": _pointer("double *", base_score),
+            "trees": _pointer("int64_t *", trees),
+            "nodes": _pointer("gmo_packed_node *", nodes),
+            "n_trees": len(trees),
+        }
+        self._struct = ffi.new("gmo_predictor *", fields)
+        self._borrowed = forest, view, base_score, trees, nodes
+        edges, edge_start = _pointer("double *", mapper.edges), _pointer("int64_t *", mapper.edge_start)
+        _raise_for(lib.gmo_forest_pack(view, edges, edge_start, fields["nodes"]))
+
+    def add(self, X: NDArray[Any], scores: NDArray[np.float64], first: int, last: int, *, threads: int) -> None:
+        """Adds ``trees[first:last]`` to ``scores`` in place; if ``first`` is 0, they start anew at the base score.
+
+        Parameters
+        ----------
+        X : float32 or float64 array of shape (n, m), any strides
+            NaN where missing.
+        scores : C-contiguous float64 array of shape (n, n_outputs)
+        """
+        out = ffi.from_buffer(_DOUBLES, scores)
+        status = lib.gmo_predictor_add(self._struct, first, last, _matrix(X), threads, out)
+        if status:
+            _raise_for(status)
 
 
+_DOUBLES = ffi.typeof("double[]")
 FOREST_DTYPES: dict[str, type[np.generic]] = {
     "node_start": np.int64,
     "value_start": np.int64,

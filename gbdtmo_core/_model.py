@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gbdtmo_core._lib import BinMapper, Forest
+from gbdtmo_core._lib import BinMapper, Forest, Predictor
 
 
 @dataclass(frozen=True)
@@ -54,22 +56,32 @@ class Model:
             return np.broadcast_to(self.best_rounds, self.forest.tree_round.shape)
         return self.best_rounds[self.forest.tree_output]
 
-    def _start(self, X: NDArray[Any], threads: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        return self.mapper.apply(X, threads=threads), np.tile(self.base_score, (len(X), 1))
+    @cached_property
+    def _used_trees(self) -> NDArray[np.int64]:
+        """The trees that prediction adds, in order."""
+        return np.flatnonzero(self.forest.tree_round < self._rounds_per_tree())
+
+    @cached_property
+    def _predictor(self) -> Predictor:
+        return Predictor(self.forest, self.mapper, self.base_score, self._used_trees)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: the cached predictor holds addresses, and is made again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def scores(self, X: NDArray[Any], *, threads: int) -> NDArray[np.float64]:
         """Raw scores (n, n_outputs) of ``X`` (n, m) at the best round."""
-        bins, scores = self._start(X, threads)
-        trees = np.flatnonzero(self.forest.tree_round < self._rounds_per_tree())
-        self.forest.add_scores(trees, self.mapper, bins, scores, threads=threads)
+        scores = np.empty((len(X), len(self.base_score)))
+        predictor = self._predictor
+        predictor.add(X, scores, 0, predictor.n_trees, threads=threads)
         return scores
 
     def staged_scores(self, X: NDArray[Any], *, threads: int) -> Iterator[NDArray[np.float64]]:
         """Raw scores after each round up to the (latest) best one; each item is an array of its own."""
-        bins, scores = self._start(X, threads)
-        used = self.forest.tree_round < self._rounds_per_tree()
-        for round_ in range(int(np.max(self.best_rounds))):
-            first, last = np.searchsorted(self.forest.tree_round, [round_, round_ + 1])
-            trees = first + np.flatnonzero(used[first:last])
-            self.forest.add_scores(trees, self.mapper, bins, scores, threads=threads)
+        X = np.ascontiguousarray(X)  # once, instead of a block at a time in every stage
+        scores = np.empty((len(X), len(self.base_score)))
+        rounds = np.arange(int(np.max(self.best_rounds)))
+        ends = np.searchsorted(self.forest.tree_round[self._used_trees], rounds, side="right").tolist()
+        for first, last in itertools.pairwise([0, *ends]):
+            self._predictor.add(X, scores, first, last, threads=threads)
             yield scores.copy()

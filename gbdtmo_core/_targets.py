@@ -21,6 +21,8 @@ def refuse_non_numbers(data: Any, name: str) -> None:
     ValueError
         For masked entries.
     """
+    if type(data) is np.ndarray and data.dtype.kind in "fiub":
+        return
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise ValueError(f"{name} has masked entries; fill them, or use NaN for missing values of X.")
     for column, dtype, values in _typed_parts(data):

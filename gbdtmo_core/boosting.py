@@ -177,7 +177,8 @@ class GBDTMOClassifier(ClassifierMixin, BaseGBDTMO):
     def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         if self._model.loss == "sigmoid":
             return (scores > 0).astype(np.int64)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        labels: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
+        return labels
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Raw scores (n, n_outputs); for two classes (n,), the second's minus the first's, as scikit-learn expects."""

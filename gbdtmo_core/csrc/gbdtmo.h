@@ -111,6 +111,24 @@ typedef struct {
     const double *profile;     /* (n_rounds, GMO_PROFILE_COLUMNS) */
 } gmo_progress;
 
+/* A node as prediction walks it. A row goes right if its value of the feature is > threshold, or if it is missing and the
+ * node does not send missing values left. In a leaf the threshold is a NaN whose lower half is the number of the leaf, or
+ * -1 where rows get nothing: no value is larger, so that a walk rests there. */
+typedef struct {
+    double threshold;
+    uint32_t feature; /* twice the feature, plus 1 if missing values go left */
+    int32_t step;     /* from here to the left child, which the right one follows; 0 in a leaf */
+} gmo_packed_node;
+
+/* What prediction reads; all of it borrowed. */
+typedef struct {
+    const gmo_forest *forest;
+    const double *base_score;     /* (n_outputs,) */
+    const int64_t *trees;         /* (n_trees,) trees of the forest in the order of adding */
+    const gmo_packed_node *nodes; /* (2 * n_nodes + n_trees of the forest,) */
+    int64_t n_trees;
+} gmo_predictor;
+
 typedef struct gmo_booster gmo_booster;
 
 /* Bin edges of every column of x (alg. 1's bins; the paper leaves the rule open). edges: out, (n_cols, max_bins - 1), row f
@@ -134,9 +152,13 @@ void gmo_booster_forest(const gmo_booster *booster, gmo_forest *out);
 void gmo_booster_progress(const gmo_booster *booster, gmo_progress *out);
 void gmo_booster_free(gmo_booster *booster); /* NULL is fine */
 
-/* Adds the listed trees, in that order, to scores (n_rows, n_outputs). */
-gmo_status gmo_forest_predict(const gmo_forest *forest, const int64_t *trees, int64_t n_trees, const gmo_binned *rows,
-                              int32_t n_threads, double *scores);
+/* Fills nodes (2 * n_nodes + n_trees,) for a forest whose bins have these edges. */
+gmo_status gmo_forest_pack(const gmo_forest *forest, const double *edges, const int64_t *edge_start,
+                           gmo_packed_node *nodes);
+/* Adds trees[first .. last) of the predictor to scores (n_rows, n_outputs), which start anew at the base score if first
+ * is 0. x: values of the features, NaN where missing. Same bits as a walk over the bins of x. */
+gmo_status gmo_predictor_add(const gmo_predictor *predictor, int64_t first, int64_t last, const gmo_matrix *x,
+                             int32_t n_threads, double *scores);
 
 /* Threads OpenMP would use by itself (OMP_NUM_THREADS, affinity). */
 int32_t gmo_threads_max(void);

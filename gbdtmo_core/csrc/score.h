@@ -9,7 +9,8 @@
 
 /* Working memory of top-k sums. */
 typedef struct {
-    int32_t *right;                   /* (stride + GMO_LANES,) laid out as a row of gmo_fixed */
+    double kth[2];  /* the k-th largest scores of the candidate scored last: of both sides together, or of either */
+    int32_t *right; /* (stride + GMO_LANES,) laid out as a row of gmo_fixed */
     double *left_score, *right_score; /* (d + GMO_LANES,) */
     double *top;                      /* (top_k,) */
 } score_scratch;
@@ -87,24 +88,64 @@ GMO_INLINE double top_sum(const double *values, int32_t d, int32_t k, double *to
     return sum_of(top, size);
 }
 
-/* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. */
-GMO_INLINE double sparse_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, score_scratch *w) {
-    int32_t d = s->fixed->d, stride = s->shape->stride, count_lane = s->fixed->count_lane;
+/* Whether the sum of the k largest of values is below limit, as an upper bound shows: for any t it is at most k t + what
+ * exceeds t. t is brought near the k-th largest, where the bound is the sum itself, by halving an interval. */
+GMO_INLINE bool sum_is_below(const double *values, int32_t d, int32_t k, double t, double limit) {
+    double low = 0, high = 0; /* 0: not known */
+    for (int32_t step = 0; step < 8; step++) {
+        double lanes[SUM_LANES] = {0}, counts[SUM_LANES] = {0};
+        for (int32_t j = 0; j < d; j += SUM_LANES)
+            for (int32_t i = 0; i < SUM_LANES; i++) {
+                double over = j + i < d ? values[j + i] - t : 0;
+                lanes[i] += over > 0 ? over : 0;
+                counts[i] += over > 0 ? 1 : 0;
+            }
+        double bound = k * t + sum_lanes(lanes), n_above = sum_lanes(counts);
+        if (bound * (1 + 1e-12) < limit) /* far more than what rounding may add */
+            return true;
+        if (n_above == k || t == 0)
+            return false;
+        if (n_above > k)
+            low = t;
+        else
+            high = t;
+        t = high > 0 ? (low + high) / 2 : 2 * t;
+    }
+    return false;
+}
+
+/* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. 0 if that is below limit. */
+GMO_INLINE double sparse_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, double limit,
+                               score_scratch *w) {
+    int32_t d = s->fixed->d, k = s->top_k, stride = s->shape->stride, count_lane = s->fixed->count_lane;
     const int32_t *h_left = s->fixed->has_hessian ? left + d : NULL, *h_right = h_left ? w->right + d : NULL;
     for (int32_t j = 0; j < stride; j++)
         w->right[j] = total[j] - left[j];
     side_scores(s, left, h_left, left[count_lane], w->left_score);
     side_scores(s, w->right, h_right, w->right[count_lane], w->right_score);
-    if (!s->restricted)
-        return top_sum(w->left_score, d, s->top_k, w->top) + top_sum(w->right_score, d, s->top_k, w->top);
+    if (!s->restricted) {
+        double value = top_sum(w->left_score, d, k, w->top);
+        w->kth[0] = w->top[k - 1];
+        if (sum_is_below(w->right_score, d, k, w->kth[1], limit - value))
+            return 0;
+        value += top_sum(w->right_score, d, k, w->top);
+        w->kth[1] = w->top[k - 1];
+        return value;
+    }
     for (int32_t j = 0; j < d; j++)
         w->left_score[j] += w->right_score[j];
-    return top_sum(w->left_score, d, s->top_k, w->top);
+    if (sum_is_below(w->left_score, d, k, w->kth[0], limit))
+        return 0;
+    double value = top_sum(w->left_score, d, k, w->top);
+    w->kth[0] = w->top[k - 1];
+    return value;
 }
 
-GMO_INLINE double candidate_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, score_scratch *w) {
+/* Score of the left side + score of the right side; 0 may stand for a value below limit. */
+GMO_INLINE double candidate_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, double limit,
+                                  score_scratch *w) {
     if (s->top_k)
-        return sparse_value(s, left, total, w);
+        return sparse_value(s, left, total, limit, w);
     return s->fixed->has_hessian ? full_diagonal(s, left, total) : full_constant(s, left, total);
 }
 

@@ -6,6 +6,8 @@
 
 #include "split.h"
 
+#include <string.h>
+
 /* Vectors are passed between functions that are always inlined, so that no calling convention matters. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -32,14 +34,19 @@ typedef struct {
     int64_t feature;
     feature_bins bins;
     int32_t n_candidates, n_missing;
-    candidate *candidates;             /* (MAX_CANDIDATES,) */
-    int32_t *missing;                  /* (stride + GMO_LANES,) sum of the rows that miss the feature */
-    float16 *sums;                     /* (MAX_CANDIDATES,) full split: sums over the outputs so far */
-    float *left_scores, *right_scores; /* (MAX_CANDIDATES, d + GMO_LANES) top-k: scores of both sides, added together in
-                                        * left_scores for the restricted split */
-    int32_t *start;                    /* (MAX_CELLS + 1,) memory of bins.start */
-    const int32_t **sorted;            /* (small_rows,) memory of bins.sorted */
+    candidate *candidates;  /* (MAX_CANDIDATES,) */
+    int32_t *missing;       /* (stride + GMO_LANES,) sum of the rows that miss the feature */
+    float16 *sums;          /* (MAX_CANDIDATES, MAX_SUMS) of which the kind of split uses the first: see bound_sums */
+    int32_t *start;         /* (MAX_CELLS + 1,) memory of bins.start */
+    const int32_t **sorted; /* (small_rows,) memory of bins.sorted */
 } feature_scan;
+
+/* What is summed over the outputs of a candidate, with scores l and r of either side. The sum of the k largest of scores is
+ * at most their whole sum, and at most k t + the sum of what exceeds t, for any t; it is the latter where t is the k-th
+ * largest. So a threshold t near that of the best candidate so far shows most others to be worse without any selection.
+ * Full: l + r. Restricted: l + r, and what exceeds t. Unrestricted: l, r, and what they exceed their own t by. */
+typedef enum { SUMS_FULL = 1, SUMS_RESTRICTED = 2, SUMS_UNRESTRICTED = 4 } bound_sums;
+#define MAX_SUMS 4
 
 GMO_INLINE float16 floats(uint16_lanes values) { return __builtin_convertvector((gmo_int16)values, float16); }
 
@@ -47,11 +54,20 @@ GMO_INLINE uint16_lanes load_ints(const int32_t *values) { return *(const uint16
 
 GMO_INLINE float16 load_floats(const float *values) { return *(const float16 *)values; }
 
-GMO_INLINE float sum_of_lanes(float16 v) {
-    float sum = 0;
-    for (int32_t i = 0; i < GMO_LANES; i++)
-        sum += v[i];
-    return sum;
+typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+GMO_INLINE float sum_of_lanes(const float16 *v) {
+    const float *lanes = (const float *)v;
+    float4 sum = (*(const float4 *)lanes + *(const float4 *)(lanes + 4)) +
+                 (*(const float4 *)(lanes + 8) + *(const float4 *)(lanes + 12));
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
+/* The part of non-negative values that exceeds t. */
+GMO_INLINE float16 excess(float16 values, float t) {
+    float16 over = values - t;
+    gmo_int16 positive = over > 0;
+    return (float16)((gmo_int16)over & positive);
 }
 
 /* Outputs that are summed in registers at a time, in vectors. */
@@ -71,10 +87,10 @@ GMO_INLINE void add_to_chunk(chunk_sums *sums, const int32_t *at, int32_t d, int
     }
 }
 
-/* Scores of sixteen outputs from j on for one candidate; g and h: sums of its left side. Those of both sides together are
- * returned for a full split, noted for top-k. */
-GMO_INLINE float16 estimate(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t c, int32_t j,
-                            uint16_lanes g, uint16_lanes h, bool has_hessian, bool sparse) {
+/* Adds the scores of sixteen outputs from j on of one candidate to its sums; g and h: what its left side sums to. */
+GMO_INLINE void estimate(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t c, int32_t j,
+                         uint16_lanes g, uint16_lanes h, bool has_hessian, bound_sums kind, const float threshold[2],
+                         float16 sums[MAX_SUMS]) {
     const gmo_screen *screen = &s->screen;
     const candidate *at = &scan->candidates[c];
     if (at->missing_left) {
@@ -91,21 +107,23 @@ GMO_INLINE float16 estimate(const gmo_splitter *s, const feature_scan *scan, con
         p = slope * floats(h) + add;
         q = slope * floats(load_ints(total + s->fixed->d + j) - h) + add;
     }
-    if (!sparse)
-        return has_hessian ? (a * q + b * p) / (p * q) : a * at->by_left + b * at->by_right;
-    float16 l = has_hessian ? a / p : a * at->by_left, r = has_hessian ? b / q : b * at->by_right;
-    int64_t out = c * (int64_t)(s->fixed->d + GMO_LANES) + j;
-    if (s->restricted)
-        l += r;
-    else
-        *(float16 *)(scan->right_scores + out) = r;
-    *(float16 *)(scan->left_scores + out) = l;
-    return l;
+    if (kind == SUMS_UNRESTRICTED) {
+        float16 l = has_hessian ? a / p : a * at->by_left, r = has_hessian ? b / q : b * at->by_right;
+        sums[0] += l;
+        sums[1] += r;
+        sums[2] += excess(l, threshold[0]);
+        sums[3] += excess(r, threshold[1]);
+        return;
+    }
+    float16 both = has_hessian ? (a * q + b * p) / (p * q) : a * at->by_left + b * at->by_right;
+    sums[0] += both;
+    if (kind == SUMS_RESTRICTED)
+        sums[1] += excess(both, threshold[0]);
 }
 
 /* All candidates for the outputs from first on, n_vectors of sixteen. */
 GMO_INLINE void screen_chunk(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t first,
-                             int32_t n_vectors, bool has_hessian, bool sparse) {
+                             int32_t n_vectors, bool has_hessian, bound_sums kind, const float threshold[2]) {
     chunk_sums sums;
     for (int32_t i = 0; i < n_vectors; i++)
         sums.g[i] = sums.h[i] = (uint16_lanes){0};
@@ -119,59 +137,44 @@ GMO_INLINE void screen_chunk(const gmo_splitter *s, const feature_scan *scan, co
         else
             for (; next < bins->start[bin + 1]; next++)
                 add_to_chunk(&sums, bins->sorted[next] + first, d, n_vectors, has_hessian);
-        float16 sum = {0};
+        float16 outputs[MAX_SUMS] = {{0}, {0}, {0}, {0}};
         for (int32_t i = 0; i < n_vectors; i++)
-            sum += estimate(s, scan, total, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian, sparse);
-        if (!sparse)
-            scan->sums[c] += sum;
+            estimate(s, scan, total, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian, kind, threshold,
+                     outputs);
+        for (int32_t i = 0; i < (int32_t)kind; i++)
+            scan->sums[c * MAX_SUMS + i] += outputs[i];
     }
 }
 
-/* Estimates of a group of features, a chunk of outputs at a time, so that the chunk of all rows stays in cache. sparse:
- * scores for top-k sums. */
+/* Estimates of a group of features, a chunk of outputs at a time, so that the chunk of all rows stays in cache. */
 GMO_INLINE void screen_group(const gmo_splitter *s, const feature_scan *scans, int32_t n_scans, const int32_t *total,
-                             bool has_hessian, bool sparse) {
+                             bool has_hessian, bound_sums kind, const float threshold[2]) {
     int32_t d = s->fixed->d;
+    for (int32_t i = 0; i < n_scans; i++)
+        memset(scans[i].sums, 0, (size_t)scans[i].n_candidates * MAX_SUMS * sizeof *scans[i].sums);
     for (int32_t first = 0; first < d; first += CHUNK_VECTORS * GMO_LANES) {
         int32_t n_vectors = (d - first + GMO_LANES - 1) / GMO_LANES;
         for (int32_t i = 0; i < n_scans; i++)
             if (n_vectors == 1)
-                screen_chunk(s, &scans[i], total, first, 1, has_hessian, sparse);
+                screen_chunk(s, &scans[i], total, first, 1, has_hessian, kind, threshold);
             else
-                screen_chunk(s, &scans[i], total, first, CHUNK_VECTORS, has_hessian, sparse);
+                screen_chunk(s, &scans[i], total, first, CHUNK_VECTORS, has_hessian, kind, threshold);
     }
 }
 
-/* Whether any of sixteen is larger. */
-GMO_INLINE bool any_above(float16 values, float limit) {
-    int32_t any = 0;
-    for (int32_t i = 0; i < GMO_LANES; i++)
-        any |= values[i] > limit;
-    return any;
-}
-
-/* Sum of the k largest of score (d + GMO_LANES,), 0 beyond d; top (k,) is working memory. Most vectors have no value above
- * the k-th largest so far, and are passed over whole. */
-GMO_INLINE double top_estimate(const float *score, int32_t d, int32_t k, float *top) {
-    for (int32_t i = 0; i < k; i++)
-        top[i] = 0;
-    for (int32_t j = 0; j < d; j += GMO_LANES) {
-        if (!any_above(load_floats(score + j), top[k - 1]))
-            continue;
-        for (int32_t i = j; i < j + GMO_LANES; i++) {
-            float value = score[i];
-            if (value <= top[k - 1])
-                continue;
-            int32_t at = k - 1;
-            for (; at > 0 && top[at - 1] < value; at--)
-                top[at] = top[at - 1];
-            top[at] = value;
-        }
+/* Upper bound of a candidate's value, but for rounding, divided by screen.scale. */
+GMO_INLINE double estimated_bound(const float16 *sums, bound_sums kind, int32_t k, const float threshold[2]) {
+    double first = sum_of_lanes(&sums[0]);
+    if (kind == SUMS_FULL)
+        return first;
+    double second = sum_of_lanes(&sums[1]);
+    if (kind == SUMS_RESTRICTED) {
+        double above = (double)k * threshold[0] + second;
+        return above < first ? above : first;
     }
-    double sum = 0;
-    for (int32_t i = 0; i < k; i++)
-        sum += top[i];
-    return sum;
+    double left = (double)k * threshold[0] + sum_of_lanes(&sums[2]);
+    double right = (double)k * threshold[1] + sum_of_lanes(&sums[3]);
+    return (left < first ? left : first) + (right < second ? right : second);
 }
 
 #endif

@@ -22,13 +22,10 @@
 typedef struct {
     int32_t *left; /* (stride + GMO_LANES,) */
     score_scratch score;
-    float *top;       /* (top_k,) */
     uint8_t *row_bin; /* (small_rows,) */
+    double kth[2];    /* of the best candidates so far: the k-th largest scores (score_scratch.kth) */
     feature_scan scans[GROUP_FEATURES];
 } scan_scratch;
-
-/* Top-k scores of all candidates take much memory: then features are taken one by one. */
-static int32_t group_size(const gmo_splitter *s) { return s->top_k ? 1 : GROUP_FEATURES; }
 
 static char *lay(char *base, int64_t *at, int64_t bytes) {
     char *array = base ? base + *at : NULL;
@@ -39,22 +36,19 @@ static char *lay(char *base, int64_t *at, int64_t bytes) {
 /* Lays a thread's memory out from base on (NULL: only counts), w itself first; returns the bytes it takes. */
 static int64_t lay_out(const gmo_splitter *s, char *base, scan_scratch *w) {
     int64_t row = gmo_total_size(s->shape) * 4, d = s->fixed->d + GMO_LANES, k = s->top_k, at = 0;
-    int64_t exact = k ? d * 8 : 0, estimates = k ? MAX_CANDIDATES * d * 4 : 0;
+    int64_t exact = k ? d * 8 : 0;
     lay(base, &at, sizeof *w);
     w->left = (int32_t *)lay(base, &at, row);
     w->score.right = (int32_t *)lay(base, &at, row);
     w->score.left_score = (double *)lay(base, &at, exact);
     w->score.right_score = (double *)lay(base, &at, exact);
     w->score.top = (double *)lay(base, &at, k * 8);
-    w->top = (float *)lay(base, &at, k * 4);
     w->row_bin = (uint8_t *)lay(base, &at, s->small_rows);
-    for (int32_t i = 0; i < group_size(s); i++) {
+    for (int32_t i = 0; i < GROUP_FEATURES; i++) {
         feature_scan *scan = &w->scans[i];
         scan->candidates = (candidate *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(candidate));
         scan->missing = (int32_t *)lay(base, &at, row);
-        scan->sums = (float16 *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(float16));
-        scan->left_scores = (float *)lay(base, &at, estimates);
-        scan->right_scores = (float *)lay(base, &at, s->restricted ? 0 : estimates);
+        scan->sums = (float16 *)lay(base, &at, MAX_CANDIDATES * MAX_SUMS * (int64_t)sizeof(float16));
         scan->start = (int32_t *)lay(base, &at, (MAX_CELLS + 1) * 4);
         scan->sorted = (const int32_t **)lay(base, &at, s->small_rows * (int64_t)sizeof(int32_t *));
     }
@@ -154,8 +148,12 @@ void gmo_splitter_start_tree(gmo_splitter *s) {
     s->screen.on = largest > 0 && s->reg_alpha == 0 && s->min_side > 0 && smallest >= ldexp(largest, -LARGEST_SPREAD);
     if (s->screen.on && fixed->has_hessian)
         s->screen.on = scale_denominators(s, largest);
-    /* A term takes fewer than 30 roundings of 2^-24 each; then come d / 16 + 16 or, of the largest, k additions. */
-    s->screen.slack = 1 - (fixed->d / GMO_LANES + 48 + s->top_k) * 0x1p-23;
+    /* A term takes fewer than 40 roundings of 2^-24 each; then come d / 16 + 16 additions. What exceeds a threshold loses
+     * digits, in all at most those of d thresholds, where k of them are in the bound. */
+    double roundings = fixed->d / GMO_LANES + 60;
+    if (s->top_k)
+        roundings *= 2 + (double)fixed->d / s->top_k;
+    s->screen.slack = 1 - roundings * 0x1p-23;
 }
 
 void gmo_split_scores(const gmo_splitter *s, const int32_t *row, double *score) {
@@ -217,68 +215,65 @@ GMO_INLINE void list_candidates(const gmo_splitter *s, feature_scan *scan, int32
     }
 }
 
-/* Whether its estimate shows that a candidate is worse than the best so far. */
-GMO_INLINE bool is_worse(const gmo_splitter *s, const feature_scan *scan, int32_t c, double best, float *top) {
-    double value;
-    if (!s->screen.on)
-        return false;
-    if (!s->top_k)
-        value = sum_of_lanes(scan->sums[c]);
-    else {
-        int64_t at = c * (int64_t)(s->fixed->d + GMO_LANES);
-        value = top_estimate(scan->left_scores + at, s->fixed->d, s->top_k, top);
-        if (!s->restricted)
-            value += top_estimate(scan->right_scores + at, s->fixed->d, s->top_k, top);
-    }
-    return value * s->screen.scale < best * s->screen.slack;
+static bound_sums kind_of(const gmo_splitter *s) {
+    return s->top_k == 0 ? SUMS_FULL : s->restricted ? SUMS_RESTRICTED : SUMS_UNRESTRICTED;
 }
 
 /* Scores the candidates of a feature that are not shown to be worse. Within a feature they come in order, so that the
  * first of equals stays. */
-GMO_INLINE void decide(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, scan_scratch *w,
-                       gmo_split *best) {
+GMO_INLINE void decide(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, const float threshold[2],
+                       scan_scratch *w, gmo_split *best) {
     int32_t stride = s->shape->stride, next = 0;
+    bound_sums kind = kind_of(s);
     memset(w->left, 0, (size_t)stride * sizeof *w->left);
     for (int32_t c = 0; c < scan->n_candidates; c++) {
-        if (is_worse(s, scan, c, best->value, w->top))
+        double bound = s->screen.on ? estimated_bound(scan->sums + c * MAX_SUMS, kind, s->top_k, threshold) : INFINITY;
+        if (bound * s->screen.scale < best->value * s->screen.slack)
             continue;
         const candidate *at = &scan->candidates[c];
         for (; next <= at->bin; next++)
             add_bin(s, &scan->bins, next, w->left);
         if (at->missing_left)
             gmo_add_row(w->left, scan->missing, stride);
-        double value = candidate_value(s, w->left, total, &w->score);
+        double value = candidate_value(s, w->left, total, best->value, &w->score);
         if (at->missing_left)
             for (int32_t j = 0; j < stride; j++)
                 w->left[j] -= scan->missing[j];
-        if (value > best->value || (value == best->value && scan->feature < best->feature))
+        if (value > best->value || (value == best->value && scan->feature < best->feature)) {
             *best = (gmo_split){value, 0, scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
+            memcpy(w->kth, w->score.kth, sizeof w->kth);
+        }
     }
 }
 
 /* The kinds of estimates, each compiled on its own. */
-GMO_INLINE void screen_any(const gmo_splitter *s, const feature_scan *scans, int32_t n, const int32_t *total) {
-    if (s->fixed->has_hessian && s->top_k)
-        screen_group(s, scans, n, total, true, true);
-    else if (s->fixed->has_hessian)
-        screen_group(s, scans, n, total, true, false);
-    else if (s->top_k)
-        screen_group(s, scans, n, total, false, true);
+GMO_INLINE void screen_any(const gmo_splitter *s, const feature_scan *scans, int32_t n, const int32_t *total,
+                           const float threshold[2]) {
+    bound_sums kind = kind_of(s);
+    if (!s->fixed->has_hessian)
+        if (kind == SUMS_FULL)
+            screen_group(s, scans, n, total, false, SUMS_FULL, threshold);
+        else if (kind == SUMS_RESTRICTED)
+            screen_group(s, scans, n, total, false, SUMS_RESTRICTED, threshold);
+        else
+            screen_group(s, scans, n, total, false, SUMS_UNRESTRICTED, threshold);
+    else if (kind == SUMS_FULL)
+        screen_group(s, scans, n, total, true, SUMS_FULL, threshold);
+    else if (kind == SUMS_RESTRICTED)
+        screen_group(s, scans, n, total, true, SUMS_RESTRICTED, threshold);
     else
-        screen_group(s, scans, n, total, false, false);
+        screen_group(s, scans, n, total, true, SUMS_UNRESTRICTED, threshold);
 }
 
 /* Scores the candidates of the first n scans. */
 GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *total, scan_scratch *w, gmo_split *best) {
-    for (int32_t i = 0; i < n; i++) {
-        list_candidates(s, &w->scans[i], total[s->fixed->count_lane]);
-        if (s->screen.on && !s->top_k)
-            memset(w->scans[i].sums, 0, (size_t)w->scans[i].n_candidates * sizeof *w->scans[i].sums);
-    }
-    if (s->screen.on)
-        screen_any(s, w->scans, n, total);
+    const float threshold[2] = {(float)(w->kth[0] / s->screen.scale), (float)(w->kth[1] / s->screen.scale)};
     for (int32_t i = 0; i < n; i++)
-        decide(s, &w->scans[i], total, w, best);
+        list_candidates(s, &w->scans[i], total[s->fixed->count_lane]);
+    if (s->screen.on)
+        screen_any(s, w->scans, n, total, threshold);
+    for (int32_t i = 0; i < n; i++)
+        decide(s, &w->scans[i], total, threshold, w, best);
 }
 
 GMO_CLONES
@@ -322,7 +317,7 @@ void gmo_split_scan_small(const gmo_splitter *s, const int32_t *rows, int64_t n_
     int64_t feature = block->first;
     while (feature < block->last) {
         int32_t n = 0;
-        for (; feature < block->last && n < group_size(s); feature++) {
+        for (; feature < block->last && n < GROUP_FEATURES; feature++) {
             w->scans[n].feature = feature;
             n += sort_rows(s, rows, n_rows, w->row_bin, &w->scans[n]);
         }
@@ -335,7 +330,7 @@ void gmo_split_finish(const gmo_splitter *s, const int32_t *total, gmo_split *be
         return;
     scan_scratch *w = scratch_of(s, gmo_thread_number());
     /* With everything on the left, the right side scores 0 (or is no part of any top k). */
-    double parent = candidate_value(s, total, total, &w->score);
+    double parent = candidate_value(s, total, total, 0, &w->score);
     best->gain = 0.5 * (best->value - parent) / (s->top_k ? s->top_k : s->fixed->d);
     /* A later missing value goes where more rows went, if training showed none at this node. */
     if (!best->missing_seen)

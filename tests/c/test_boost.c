@@ -1,5 +1,5 @@
 #include "check.h"
-#include "common.h"
+#include "tree.h"
 
 enum { MAX_N = 400, MAX_M = 3, MAX_D = 17, ROUNDS = 3 };
 

@@ -14,6 +14,7 @@ C_RULES = {
     "fixed": {"common"},
     "hist": {"fixed"},
     "tree": {"common"},
+    "predict": {"common"},
     "split": {"hist", "score", "screen"},
     "score": {"split"},
     "screen": {"split"},
