@@ -16,9 +16,9 @@ SEEDS      ?=
 EXPERIMENT ?= table5
 ARGS       ?=
 
-C_FILES := $(wildcard gbdtmo_core/csrc/*.[ch] tests/c/*.[ch])
+C_FILES := $(wildcard gbdtmo_core/csrc/*.[ch] repro/bench/*.c tests/c/*.[ch])
 
-.PHONY: FORCE help setup native test test-c lint format check reproduce-table5 grid mlflow-ui \
+.PHONY: FORCE help setup native test test-c lint format check reproduce-table5 grid bench figure5 mlflow-ui \
         publish wheel lock clean
 
 help:  ## Show this list
@@ -64,12 +64,21 @@ grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=
 	$(PY) -m repro.sweep experiment=grid --datasets "$(or $(DATASETS),yeast)" --models "$(or $(MODELS),gbdt_mo)" \
 		--seeds "$(SEEDS)" $(ARGS)
 
+bench: native  ## Speed and memory: measure what is missing, write the report (DATASETS=a MODELS=b ARGS=...); keep the machine idle
+	$(PY) -m repro.bench experiment=$(if $(filter table5,$(EXPERIMENT)),bench,$(EXPERIMENT)) \
+		--datasets "$(DATASETS)" --models "$(MODELS)" $(ARGS)
+
+figure5: native  ## Figure 5 and the inference table from the benchmark's records (ARGS=...)
+	$(PY) -m repro.report table figure5 $(ARGS)
+	$(PY) -m repro.report table inference $(ARGS)
+
 mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 	$(PY) -m repro.tracking ui
 
 publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5 ARGS=...)
 	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
+	$(if $(filter bench,$(EXPERIMENT)),$(PY) -m repro.report publish figure5 $(ARGS) && $(PY) -m repro.report publish inference $(ARGS))
 
 wheel: native  ## Build the wheel of gbdtmo_core into dist/
 	rm -rf build # it may hold modules that were renamed since

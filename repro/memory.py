@@ -4,6 +4,8 @@ import resource
 import sys
 from pathlib import Path
 
+import psutil
+
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 
@@ -27,3 +29,8 @@ def peak_mb() -> float:
         return int(fields["VmHWM"].split()[0]) / 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 1024
+
+
+def resident_mb() -> float:
+    """Resident memory now, in MiB."""
+    return float(psutil.Process().memory_info().rss) / 2**20

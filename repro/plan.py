@@ -177,6 +177,8 @@ def _table(experiment: str, base: DictConfig) -> dict[str, Any]:
     """Return the ``table`` node, after checking what a table that is written after hours needs."""
     table = OmegaConf.to_container(base.table, resolve=True) if base.get("table") else {}
     assert isinstance(table, dict)
+    if base.get("bench"):
+        raise PlanError(f"{experiment} is a benchmark, not a sweep; measure it by: make bench EXPERIMENT={experiment}")
     published = table.get("published")
     if table.get("kind") != "grid" and not (published and (ROOT / str(published)).is_file()):
         raise PlanError(

@@ -20,6 +20,7 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
     "scikit-learn": ("scikit-learn",),
     "xgboost": ("xgboost", "xgboost-cpu"),
     "lightgbm": ("lightgbm",),
+    "catboost": ("catboost",),
     "hydra-core": ("hydra-core",),
     "omegaconf": ("omegaconf",),
     "joblib": ("joblib",),

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +17,12 @@ from typing import Any
 import pandas as pd
 
 import datasets
-from repro import provenance, tables
+from repro import tables
+from repro.bench.plan import BenchError, is_benchmark, make_bench_plan
+from repro.bench.report import BenchReportError, publish_bench, write_report
 from repro.plan import Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
+from repro.sidecar import write_with_sidecar
 from repro.store import RunStore, StoreError, write_atomically
 
 RESULTS = ROOT / "results"
@@ -161,28 +163,19 @@ def _write_table(
     records: list[dict[str, Any]],
     folder: Path,
 ) -> Path:
-    path = folder / f"{name}.md"
-    comma_separated = table.to_csv(index=False, lineterminator="\n")
-    write_atomically(path, text)
-    write_atomically(folder / f"{name}.csv", comma_separated)
-    sidecar = {
+    about = {
         "experiment": plan.experiment,
         "narrowed": list(plan.narrowed),
         "n_planned": len(cells),
         "n_recorded": len(records),
         "gaps": _gaps(cells),
-        "sha256": {f"{name}.md": _sha256(text), f"{name}.csv": _sha256(comma_separated)},
-        **_origins(records),
-        "written": provenance.utc_now(),
-        "written_by": {"commit": provenance.code_version()["commit"], "dirty": provenance.code_version()["dirty"]},
-        "runs": [record["run_id"] for record in records],
+        "data": {
+            record["identity"]["dataset"]: {key: record["dataset"].get(key) for key in ("source", "sha256")}
+            for record in records
+        },
     }
-    write_atomically(folder / f"{name}.json", json.dumps(sidecar, indent=1) + "\n")
-    return path
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    comma_separated = table.to_csv(index=False, lineterminator="\n")
+    return write_with_sidecar(folder, name, markdown=text, csv=comma_separated, records=records, about=about)
 
 
 def _gaps(cells: pd.DataFrame) -> list[dict[str, Any]]:
@@ -199,20 +192,6 @@ def _gaps(cells: pd.DataFrame) -> list[dict[str, Any]]:
             ["dataset", "model", "protocol", "gap"], sort=False
         )
     ]
-
-
-def _origins(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Collect what the runs of a table came from: each distinct value once."""
-    keys = ("commit", "dirty", "versions", "python", "platform", "cpu", "n_cpus", "threads")
-    found: dict[str, list[Any]] = {key: [] for key in keys}
-    data: dict[str, Any] = {}
-    for record in records:
-        for key in keys:
-            value = record["provenance"].get(key)
-            if value not in found[key]:
-                found[key].append(value)
-        data[record["identity"]["dataset"]] = {key: record["dataset"].get(key) for key in ("source", "sha256")}
-    return {"provenance": found, "data": data}
 
 
 def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]) -> list[Path]:
@@ -353,15 +332,29 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_intermixed_args(arguments)
     try:
         stated = _parse_gaps(options.gap)
+        if is_benchmark(options.experiment):
+            return _report_benchmark(options, stated)
         plan = make_plan(options.experiment, overrides=options.overrides)
         store = RunStore(ROOT / plan.runs_dir)
         if options.command == "table":
             written = write_tables(plan, store, store.tables_dir, stated)
         else:
             written = publish(plan, store, RESULTS, stated)
-    except (PlanError, PublishError, StoreError) as error:
+    except (PlanError, PublishError, StoreError, BenchError, BenchReportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    return _show(written)
+
+
+def _report_benchmark(options: argparse.Namespace, stated: Mapping[str, str]) -> int:
+    plan = make_bench_plan(options.experiment, overrides=options.overrides)
+    root = ROOT / plan.runs_dir
+    if options.command == "table":
+        return _show(write_report(plan, root, root / "tables"))
+    return _show(publish_bench(plan, root, RESULTS, stated))
+
+
+def _show(written: Iterable[Path]) -> int:
     for path in written:
         print(path)
     return 0

@@ -28,8 +28,9 @@ SCHEMA = 1
 _TRACEBACK_LINES = 30
 _ROOM_BYTES = 64 * 2**20
 _NUMBER = (int, float)
-# What readers of a record rely on, by its place, with its types.
-_SHAPE: dict[str, type | tuple[type, ...]] = {
+Shape = dict[str, type | tuple[type, ...]]
+"""What readers of a record rely on, by its place, with its types; a place may be inside another, as ``a.b``."""
+RUN_SHAPE: Shape = {
     "schema": int,
     "run_id": str,
     "identity": dict,
@@ -121,10 +122,13 @@ class RunStore:
     ----------
     root : path
         Made on first writing.
+    shape : dict, optional
+        What every record must hold; that of an experiment's run if not given.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, shape: Shape = RUN_SHAPE) -> None:
         self.root = Path(root)
+        self._shape = shape
         self.records_dir = self.root / "records"
         self.failures_dir = self.root / "failures"
         self.models_dir = self.root / "models"
@@ -181,7 +185,7 @@ class RunStore:
             raise StoreError(
                 f"{path} has schema {record['schema']}, this version reads {SCHEMA}. Delete it to run the cell again."
             )
-        if faults := _faults(record):
+        if faults := _faults(record, self._shape):
             raise StoreError(f"{path} is no run record: {', '.join(faults)}. Delete it to run the cell again.")
         if record["run_id"] != identifier or run_id(record["identity"]) != identifier:
             raise StoreError(
@@ -207,7 +211,7 @@ class RunStore:
         StoreError
             If the record is not whole, or cannot be written.
         """
-        if faults := _faults(record):
+        if faults := _faults(record, self._shape):
             raise StoreError(f"not a whole run record: {', '.join(faults)}")
         if record["run_id"] != run_id(record["identity"]):
             raise StoreError(f"{record['run_id']} is not the run id of the record's identity")
@@ -264,10 +268,10 @@ class RunStore:
         return removed
 
 
-def _faults(record: Mapping[str, Any]) -> list[str]:
+def _faults(record: Mapping[str, Any], shape: Shape) -> list[str]:
     """Name what readers rely on and would not find; what lies in a faulty part is not named beside it."""
     faults: dict[str, str] = {}
-    for place, types in _SHAPE.items():
+    for place, types in shape.items():
         parent, _, key = place.rpartition(".")
         if parent in faults:
             continue

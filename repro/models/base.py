@@ -1,10 +1,12 @@
 """What every model adapter offers to a run."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -41,7 +43,56 @@ class FitReport:
     train_seconds: float
 
 
-class Model(ABC):
+@dataclass(frozen=True)
+class RoundTimes:
+    """What training a fixed number of rounds took.
+
+    Attributes
+    ----------
+    construct_seconds : float or None
+        Wall time of binning, or of making the library's own data structure; None where that was not measured.
+    round_seconds : list of float
+        Wall time of each round. Where each output is a model of its own, a round is one tree of every output.
+    n_leaves : int or None
+        Leaves of all trees; None where the library does not tell.
+    parts : dict of str to list of float
+        Seconds of the parts of each round, where the library tells them.
+    entries : list of float
+        Histogram entries of each round outside each feature's most frequent bin, where the library tells them.
+    histogram_pool_mb : float or None
+        Bound of the memory for histograms, in MiB, where the library has one.
+    """
+
+    construct_seconds: float | None
+    round_seconds: list[float]
+    n_leaves: int | None = None
+    parts: dict[str, list[float]] = field(default_factory=dict)
+    entries: list[float] = field(default_factory=list)
+    histogram_pool_mb: float | None = None
+
+
+class TimedModel(ABC):
+    """A boosted model whose rounds can be timed one by one."""
+
+    row_dtype: ClassVar[type[np.floating[Any]]] = np.float32
+    """Type of rows that the library takes without a conversion."""
+
+    @abstractmethod
+    def train_rounds(
+        self, X: Array, y: Array, *, task: str, n_outputs: int, n_rounds: int, seed: int, n_jobs: int
+    ) -> RoundTimes:
+        """Train `n_rounds` rounds without evaluation rows; see `Model.fit` for the other parameters."""
+
+    @abstractmethod
+    def predict_scores(self, X: Array) -> Array:
+        """Raw scores (regression: predictions), float64 (n, n_outputs)."""
+
+    @abstractmethod
+    def raw_scores(self, X: Array, n_jobs: int) -> Any:
+        """Raw scores just as the library returns them, by so many threads: to time the library alone."""
+
+
+class Model(TimedModel):
     """A boosted model with early stopping; built from hyper-parameters given by keyword."""
 
     suffix: ClassVar[str]
@@ -82,6 +133,10 @@ class Model(ABC):
     @abstractmethod
     def predict_scores(self, X: Array) -> Array:
         """Raw scores (regression: predictions) at the best round, float64 (n, n_outputs)."""
+
+    @abstractmethod
+    def staged_scores(self, X: Array) -> Iterator[Array]:
+        """Give raw scores as `predict_scores` does after each round up to the best."""
 
     @abstractmethod
     def save(self, path: Path) -> None:

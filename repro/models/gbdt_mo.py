@@ -1,12 +1,17 @@
 """Adapter of our own estimators: GBDT-MO, GBDT-SO, GBDT-sparse and released growth, by parameters."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gbdtmo_core import GBDTMOClassifier, GBDTMORegressor
-from repro.models.base import Array, FitReport, Model
+from repro.models.base import Array, FitReport, Model, RoundTimes
+
+# Parts of `training_profile_` that add up to its "total", but for what no part names.
+PARTS = ("gradient", "rounding", "histogram", "split", "partition", "leaf", "evaluation")
 
 
 class GBDTMO(Model):
@@ -18,6 +23,7 @@ class GBDTMO(Model):
         self._parameters = parameters
         self._estimator: GBDTMOClassifier | GBDTMORegressor | None = None
         self._n_outputs = 0
+        self._n_jobs = 1
 
     def fit(
         self,
@@ -32,7 +38,7 @@ class GBDTMO(Model):
         n_jobs: int,
     ) -> FitReport:
         """See `Model.fit`; the estimators draw no random numbers, so `seed` has no effect."""
-        self._n_outputs = n_outputs
+        self._n_outputs, self._n_jobs = n_outputs, n_jobs
         if task == "multiclass":
             classifier = GBDTMOClassifier(**self._parameters, eval_metric="accuracy", n_jobs=n_jobs)
             self._estimator = classifier.fit(X, y, eval_set=(X_eval, y_eval), classes=np.arange(n_outputs))
@@ -41,13 +47,57 @@ class GBDTMO(Model):
             self._estimator = regressor.fit(X, y, eval_set=(X_eval, y_eval))
         return _report(self._estimator)
 
+    def train_rounds(
+        self, X: Array, y: Array, *, task: str, n_outputs: int, n_rounds: int, seed: int, n_jobs: int
+    ) -> RoundTimes:
+        self._n_outputs, self._n_jobs = n_outputs, n_jobs
+        parameters = {**self._parameters, "n_estimators": n_rounds, "early_stopping_rounds": None, "n_jobs": n_jobs}
+        if task == "multiclass":
+            self._estimator = GBDTMOClassifier(**parameters).fit(X, y, classes=np.arange(n_outputs))
+        else:
+            self._estimator = GBDTMORegressor(**parameters).fit(X, y)
+        profile = {name: np.asarray(values).tolist() for name, values in self._estimator.training_profile_.items()}
+        return RoundTimes(
+            construct_seconds=sum(self._estimator.fit_seconds_.values()) - sum(profile["total"]),
+            round_seconds=profile["total"],
+            n_leaves=int(np.sum(self._estimator.n_leaves_)),
+            parts={name: profile[name] for name in PARTS},
+            entries=profile["entries"],
+            histogram_pool_mb=float(self._estimator.histogram_pool_mb),
+        )
+
+    def raw_scores(self, X: Array, n_jobs: int) -> Array:
+        estimator = self._fitted()
+        estimator.n_jobs = n_jobs
+        classifies = isinstance(estimator, GBDTMOClassifier)
+        return np.asarray(estimator.decision_function(X) if classifies else estimator.predict(X))
+
     def predict_scores(self, X: Array) -> Array:
-        if isinstance(self._estimator, GBDTMOClassifier):
-            scores = np.asarray(self._estimator.decision_function(X), dtype=np.float64)
-            if scores.ndim == 1:  # two classes: the difference of their scores
-                return np.column_stack([np.zeros_like(scores), scores])
-            return scores
-        return np.asarray(self._fitted().predict(X), dtype=np.float64).reshape(len(X), self._n_outputs)
+        return self._columns(self.raw_scores(X, self._n_jobs))
+
+    def one_row_calls(self, row: Array) -> tuple[Callable[[], object], Callable[[], object]]:
+        """Give two calls to be timed: ``predict`` of `row`, and what scikit-learn itself checks of it before."""
+        estimator = self._fitted()
+
+        def validate() -> None:
+            check_is_fitted(estimator)
+            check_array(row, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", estimator=estimator)
+            validate_data(estimator, row, reset=False, skip_check_array=True)
+
+        return lambda: estimator.predict(row), validate
+
+    def staged_scores(self, X: Array) -> Iterator[Array]:
+        estimator = self._fitted()
+        classifies = isinstance(estimator, GBDTMOClassifier)
+        stages = estimator.staged_decision_function(X) if classifies else estimator.staged_predict(X)
+        yield from map(self._columns, stages)
+
+    def _columns(self, scores: Array) -> Array:
+        """Scores with a column an output, also where the estimator gives a difference or one column."""
+        scores = np.asarray(scores, dtype=np.float64)
+        if scores.ndim == 1 and self._n_outputs == 2:  # two classes: the difference of their scores
+            return np.column_stack([np.zeros_like(scores), scores])
+        return scores.reshape(len(scores), self._n_outputs)
 
     def save(self, path: Path) -> None:
         self._fitted().save_model(path)

@@ -2,13 +2,14 @@
 
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 
-from repro.models.base import Array, BoostingParameters, FitReport, Model
+from repro.models.base import Array, BoostingParameters, FitReport, Model, RoundTimes
 
 Curves = dict[str, list[float]]
 
@@ -30,6 +31,7 @@ class LightGBM(Model):
     def __init__(self, **boosting: Any) -> None:
         self._boosting = BoostingParameters(**boosting)
         self._boosters: list[lgb.Booster] = []
+        self._n_jobs = 1
 
     def fit(
         self,
@@ -50,7 +52,7 @@ class LightGBM(Model):
         constructed = time.perf_counter()
         labels = [(y, y_eval)] if task == "multiclass" else list(zip(y.T, y_eval.T, strict=True))
         curves: list[Curves] = []
-        self._boosters = []
+        self._boosters, self._n_jobs = [], n_jobs
         for y_train, y_stop in labels:
             train.set_label(np.ascontiguousarray(y_train))
             evaluation.set_label(np.ascontiguousarray(y_stop))
@@ -77,6 +79,27 @@ class LightGBM(Model):
         )
         return booster, results["validation"]
 
+    def train_rounds(
+        self, X: Array, y: Array, *, task: str, n_outputs: int, n_rounds: int, seed: int, n_jobs: int
+    ) -> RoundTimes:
+        parameters = self.library_parameters(task=task, n_outputs=n_outputs, seed=seed, n_jobs=n_jobs)
+        start = time.perf_counter()
+        train = lgb.Dataset(X, params=parameters).construct()
+        constructed = time.perf_counter() - start
+        seconds = np.zeros(n_rounds)
+        self._boosters, self._n_jobs = [], n_jobs
+        for label in [y] if task == "multiclass" else list(y.T):
+            train.set_label(np.ascontiguousarray(label))
+            booster = lgb.Booster(parameters, train)
+            for round_ in range(n_rounds):
+                start = time.perf_counter()
+                booster.update()
+                seconds[round_] += time.perf_counter() - start
+            booster.free_dataset()
+            self._boosters.append(booster)
+        leaves = sum(count for booster in self._boosters for count in _leaf_counts(booster))
+        return RoundTimes(constructed, seconds.tolist(), leaves)
+
     def library_parameters(self, *, task: str, n_outputs: int, seed: int, n_jobs: int) -> dict[str, Any]:
         """Give our hyper-parameters under LightGBM's names; the gain threshold is halved, as in those scripts."""
         boosting = self._boosting
@@ -98,11 +121,29 @@ class LightGBM(Model):
             return {**common, "objective": "multiclass", "num_class": n_outputs, "metric": "multi_error"}
         return {**common, "objective": "regression", "metric": "rmse"}
 
-    def predict_scores(self, X: Array) -> Array:
-        scores = [
-            booster.predict(X, raw_score=True, num_iteration=booster.best_iteration) for booster in self._fitted()
+    def raw_scores(self, X: Array, n_jobs: int) -> list[Any]:
+        return [
+            booster.predict(X, raw_score=True, num_iteration=booster.best_iteration, num_threads=n_jobs)
+            for booster in self._fitted()
         ]
-        return np.column_stack([np.asarray(score, dtype=np.float64) for score in scores])
+
+    def predict_scores(self, X: Array) -> Array:
+        return np.column_stack([np.asarray(score, dtype=np.float64) for score in self.raw_scores(X, self._n_jobs)])
+
+    def staged_scores(self, X: Array) -> Iterator[Array]:
+        """See `Model.staged_scores`; an output that stopped earlier keeps its last scores."""
+        boosters = self._fitted()
+        last = [_rounds_used(booster) for booster in boosters]
+        scores: Any = 0.0
+        for round_ in range(max(last)):
+            steps = [
+                booster.predict(X, raw_score=True, start_iteration=round_, num_iteration=1)
+                if round_ < rounds
+                else np.zeros(len(X))
+                for booster, rounds in zip(boosters, last, strict=True)
+            ]
+            scores = scores + np.column_stack(steps)
+            yield scores
 
     def save(self, path: Path) -> None:
         """Write a zip archive of LightGBM's text models, one an output (classes: one for all)."""
@@ -130,6 +171,11 @@ def _report(boosters: list[lgb.Booster], curves: list[Curves], construct: float,
         construct_seconds=construct,
         train_seconds=train,
     )
+
+
+def _rounds_used(booster: lgb.Booster) -> int:
+    """Rounds that prediction uses: up to the best, all where nothing was evaluated."""
+    return booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
 
 
 def _leaf_counts(booster: lgb.Booster) -> list[int]:

@@ -1,13 +1,14 @@
 """Adapter of XGBoost, with a tree an output a round or with vector leaves."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xgboost as xgb
 
-from repro.models.base import Array, BoostingParameters, FitReport, Model
+from repro.models.base import Array, BoostingParameters, FitReport, Model, RoundTimes
 
 
 class XGBoost(Model):
@@ -30,6 +31,8 @@ class XGBoost(Model):
         self._base_score = base_score
         self._boosting = BoostingParameters(**boosting)
         self._booster: xgb.Booster | None = None
+        self._best_round = 0
+        self._n_jobs = 1
 
     def fit(
         self,
@@ -59,8 +62,24 @@ class XGBoost(Model):
             verbose_eval=False,
         )
         trained = time.perf_counter()
-        self._booster = booster
+        self._booster, self._best_round, self._n_jobs = booster, booster.best_iteration + 1, n_jobs
         return _report(booster, results["validation"], constructed - start, trained - constructed)
+
+    def train_rounds(
+        self, X: Array, y: Array, *, task: str, n_outputs: int, n_rounds: int, seed: int, n_jobs: int
+    ) -> RoundTimes:
+        start = time.perf_counter()
+        train = xgb.QuantileDMatrix(X, y, max_bin=self._boosting.max_bins, nthread=n_jobs)
+        constructed = time.perf_counter() - start
+        parameters = self.library_parameters(task=task, n_outputs=n_outputs, seed=seed, n_jobs=n_jobs)
+        booster = xgb.Booster(parameters, [train])
+        seconds = []
+        for round_ in range(n_rounds):
+            start = time.perf_counter()
+            booster.update(train, round_)
+            seconds.append(time.perf_counter() - start)
+        self._booster, self._best_round, self._n_jobs = booster, n_rounds, n_jobs
+        return RoundTimes(constructed, seconds, sum(_leaf_counts(booster)))
 
     def library_parameters(self, *, task: str, n_outputs: int, seed: int, n_jobs: int) -> dict[str, Any]:
         """Give our hyper-parameters under XGBoost's names.
@@ -90,11 +109,24 @@ class XGBoost(Model):
         loss = {"objective": "reg:squarederror", "eval_metric": "rmse"}
         return {**common, **loss, "min_child_weight": boosting.min_samples_leaf}
 
-    def predict_scores(self, X: Array) -> Array:
+    def raw_scores(self, X: Array, n_jobs: int) -> Any:
         booster = self._fitted()
-        best = (0, booster.best_iteration + 1)
-        scores = booster.inplace_predict(X, iteration_range=best, predict_type="margin", missing=np.nan)
-        return np.asarray(scores, dtype=np.float64).reshape(len(X), -1)
+        booster.set_param({"nthread": n_jobs})
+        return booster.inplace_predict(X, iteration_range=(0, self._best_round), predict_type="margin", missing=np.nan)
+
+    def predict_scores(self, X: Array) -> Array:
+        return np.asarray(self.raw_scores(X, self._n_jobs), dtype=np.float64).reshape(len(X), -1)
+
+    def staged_scores(self, X: Array) -> Iterator[Array]:
+        booster = self._fitted()
+        scores: Any = self._base_score
+        for round_ in range(self._best_round):
+            step = booster.inplace_predict(
+                X, iteration_range=(round_, round_ + 1), predict_type="margin", missing=np.nan
+            )
+            # Each step starts from the base score.
+            scores = scores + np.asarray(step, dtype=np.float64).reshape(len(X), -1) - self._base_score
+            yield scores
 
     def save(self, path: Path) -> None:
         self._fitted().save_model(path)
@@ -107,7 +139,7 @@ class XGBoost(Model):
 
 def _report(booster: xgb.Booster, curves: dict[str, list[float]], construct: float, train: float) -> FitReport:
     best_round = booster.best_iteration + 1
-    leaves = [tree.count("leaf=") for tree in booster.get_dump()]
+    leaves = _leaf_counts(booster)
     n_trees = len(leaves) // booster.num_boosted_rounds() * best_round
     return FitReport(
         best_round=best_round,
@@ -119,6 +151,10 @@ def _report(booster: xgb.Booster, curves: dict[str, list[float]], construct: flo
         construct_seconds=construct,
         train_seconds=train,
     )
+
+
+def _leaf_counts(booster: xgb.Booster) -> list[int]:
+    return [tree.count("leaf=") for tree in booster.get_dump()]
 
 
 def _history(curves: dict[str, list[float]]) -> dict[str, list[float]]:

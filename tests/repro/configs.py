@@ -21,3 +21,10 @@ def compose_config(*overrides: str) -> DictConfig:
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("config", overrides=list(overrides))
+
+
+def compose_bench(*overrides: str) -> DictConfig:
+    """Compose the config of one benchmark cell with overrides."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("bench", overrides=list(overrides))

@@ -22,7 +22,7 @@ TABLE_9 = {
     "gbdt_so": "0.10/6 0.10/4 0.10/8 0.05/4",
     "gbdt_mo": "0.10/8 0.10/5 0.10/7 0.10/4",
 }
-STAND_INS = {"xgboost_vector": "xgboost", "gbdt_mo_released": "gbdt_mo"}
+STAND_INS = {"xgboost_vector": "xgboost", "catboost": "xgboost", "gbdt_mo_released": "gbdt_mo"}
 
 # Gain threshold, minimum of samples, maximum bins, from Table XI, and the authors' round caps.
 TABLE_11 = {

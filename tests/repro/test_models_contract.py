@@ -151,6 +151,40 @@ def test_neither_repetition_nor_threads_change_the_prediction(name: str, task: s
     np.testing.assert_allclose(predictions[0], predictions[2], rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_stages_end_at_the_prediction(name: str, task: str) -> None:
+    data = problem(task)
+    model = make(name, n_estimators=4)
+    report = fit(model, data)
+    stages = list(model.staged_scores(data.X_eval))
+    assert len(stages) == np.max(report.best_round)
+    np.testing.assert_allclose(stages[-1], model.predict_scores(data.X_eval), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_times_each_of_a_fixed_number_of_rounds(name: str, task: str) -> None:
+    """The model is the one that training with early stopping gives after as many rounds."""
+    data = problem(task)
+    timed, fitted = make(name), make(name, n_estimators=3, early_stopping_rounds=3)
+    times = timed.train_rounds(data.X, data.y, task=task, n_outputs=data.n_outputs, n_rounds=3, seed=0, n_jobs=1)
+    assert len(times.round_seconds) == 3
+    assert min(times.round_seconds) > 0
+    assert times.construct_seconds is not None
+    assert times.construct_seconds > 0
+    for seconds in times.parts.values():
+        assert len(seconds) == 3
+        assert all(0 <= part <= whole for part, whole in zip(seconds, times.round_seconds, strict=True))
+    report = fit(fitted, data)
+    if np.all(np.asarray(report.best_round) == 3):  # else the early-stopped model is a shorter one
+        expected = fitted.predict_scores(data.X_eval)
+        np.testing.assert_allclose(timed.predict_scores(data.X_eval), expected, rtol=0, atol=1e-5)
+        assert times.n_leaves == report.n_leaves
+    scores = timed.predict_scores(data.X_eval)
+    raw = timed.raw_scores(data.X_eval, 2)
+    raw = np.column_stack(raw) if isinstance(raw, list) else np.asarray(raw)
+    np.testing.assert_allclose(raw.reshape(200, -1), scores, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
 def test_saves_one_file(name: str, task: str, tmp_path: Path) -> None:
     model = make(name)

@@ -7,6 +7,7 @@ import pytest
 from configs import CONF, compose_config, names
 
 from repro import plan
+from repro.bench.plan import is_benchmark
 from repro.plan import Plan, PlanError, make_plan
 from repro.run import identity
 from repro.store import run_id
@@ -105,7 +106,7 @@ def test_the_leaf_budget_follows_the_swept_depth() -> None:
     ("arguments", "message"),
     [
         ({"datasets": ["iris"]}, "no dataset named iris; there are digits"),
-        ({"models": ["gbdt"]}, "no model named gbdt; there are gbdt_mo"),
+        ({"models": ["gbdt"]}, "no model named gbdt; there are catboost, gbdt_mo"),
         ({"seeds": 0}, "at least 1"),
         ({"overrides": ["model.estimator.no_such=1"]}, "no_such"),
         ({"overrides": ["a=[1"]}, "a="),
@@ -147,6 +148,11 @@ def test_an_unknown_experiment_says_what_there_is() -> None:
         make_plan("table99")
 
 
-@pytest.mark.parametrize("experiment", names("experiment"))
+@pytest.mark.parametrize("experiment", [name for name in names("experiment") if not is_benchmark(name)])
 def test_every_experiment_plans(experiment: str) -> None:
     assert make_plan(experiment, datasets=["digits"], models=["gbdt_mo"], seeds=1).cells
+
+
+def test_a_benchmark_is_no_sweep() -> None:
+    with pytest.raises(PlanError, match="bench is a benchmark, not a sweep"):
+        make_plan("bench")

@@ -1,0 +1,1 @@
+"""Measures speed and memory: cells of the benchmark suite, their records and their report."""
