@@ -9,22 +9,20 @@
 
 /* Arrays from this size on ask for huge pages: rows of a node lie far apart, and each would need a page of its own. */
 #define HUGE_ARRAY ((int64_t)4 << 20)
-#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_PAGE ((int64_t)2 << 20)
 
 void *gmo_alloc(int64_t count, size_t size) {
     int64_t bytes;
-    if (count < 0 || !gmo_size_mul(count, (int64_t)size, &bytes) || bytes > INT64_MAX - 128)
+    if (count < 0 || !gmo_size_mul(count, (int64_t)size, &bytes) || bytes > INT64_MAX - 2 * HUGE_PAGE)
         return NULL;
-    bytes = (bytes / 64 + 1) * 64;
+    int64_t alignment = bytes >= HUGE_ARRAY ? HUGE_PAGE : 64;
+    bytes = (bytes / alignment + 1) * alignment;
+    void *memory = aligned_alloc((size_t)alignment, (size_t)bytes);
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (bytes >= HUGE_ARRAY) {
-        void *memory = aligned_alloc(HUGE_PAGE, (size_t)bytes);
-        if (memory)
-            (void)madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* only a wish */
-        return memory;
-    }
+    if (memory && alignment == HUGE_PAGE)
+        (void)madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* only a wish */
 #endif
-    return aligned_alloc(64, (size_t)bytes);
+    return memory;
 }
 
 void *gmo_alloc_zero(int64_t count, size_t size) {

@@ -29,9 +29,12 @@ gmo_status gmo_grower_init(gmo_grower *g, const gmo_params *params, const gmo_bi
         g->part_size = size > g->part_size ? size : g->part_size;
     }
     g->part_size += GMO_LANES;
-    g->parts = gmo_alloc(2 * params->n_threads * g->part_size, sizeof *g->parts);
+    int64_t parts_size;
+    if (!gmo_size_mul(2 * (int64_t)params->n_threads, g->part_size, &parts_size))
+        return GMO_ERR_SIZE;
+    g->parts = gmo_alloc(parts_size, sizeof *g->parts);
     g->totals = gmo_alloc_zero(2 * gmo_total_size(&g->shape), sizeof *g->totals);
-    if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->part_left || !g->totals)
+    if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->part_left || !g->parts || !g->totals)
         return GMO_ERR_MEMORY;
     for (int64_t i = 0; i < g->n_slots; i++)
         g->slot_owner[i] = -1;

@@ -4,6 +4,8 @@
 
 #include "split.h"
 
+#include <math.h>
+
 /* Sums over outputs are taken in so many lanes, whatever the machine. */
 #define SUM_LANES 8
 
@@ -88,56 +90,61 @@ GMO_INLINE double top_sum(const double *values, int32_t d, int32_t k, double *to
     return sum_of(top, size);
 }
 
-/* Whether the sum of the k largest of values is below limit, as an upper bound shows: for any t it is at most k t + what
- * exceeds t. t is brought near the k-th largest, where the bound is the sum itself, by halving an interval. */
-GMO_INLINE bool sum_is_below(const double *values, int32_t d, int32_t k, double t, double limit) {
-    double low = 0, high = 0; /* 0: not known */
+/* Upper bound of the sum of the k largest of values (d,), but for rounding: for any t the sum is at most k t + what exceeds
+ * t. *t is brought near the k-th largest, where the bound is the sum itself, by halving an interval, until the bound is
+ * below enough. */
+GMO_INLINE double top_bound(const double *values, int32_t d, int32_t k, double *t, double enough) {
+    double low = 0, high = 0, best = INFINITY; /* high = 0: not known */
     for (int32_t step = 0; step < 8; step++) {
         double lanes[SUM_LANES] = {0}, counts[SUM_LANES] = {0};
         for (int32_t j = 0; j < d; j += SUM_LANES)
             for (int32_t i = 0; i < SUM_LANES; i++) {
-                double over = j + i < d ? values[j + i] - t : 0;
+                double over = values[j + i] - *t; /* 0 - t beyond d */
                 lanes[i] += over > 0 ? over : 0;
                 counts[i] += over > 0 ? 1 : 0;
             }
-        double bound = k * t + sum_lanes(lanes), n_above = sum_lanes(counts);
-        if (bound * (1 + 1e-12) < limit) /* far more than what rounding may add */
-            return true;
-        if (n_above == k || t == 0)
-            return false;
+        double bound = k * *t + sum_lanes(lanes), n_above = sum_lanes(counts);
+        best = bound < best ? bound : best;
+        if (best < enough || n_above == k || *t == 0)
+            break;
         if (n_above > k)
-            low = t;
+            low = *t;
         else
-            high = t;
-        t = high > 0 ? (low + high) / 2 : 2 * t;
+            high = *t;
+        *t = high > 0 ? (low + high) / 2 : 2 * *t;
     }
-    return false;
+    return best;
 }
 
-/* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. 0 if that is below limit. */
+/* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. 0 if bounds show it to be below limit, by
+ * far more than what rounding may do. */
 GMO_INLINE double sparse_value(const gmo_splitter *s, const int32_t *left, const int32_t *total, double limit,
                                score_scratch *w) {
     int32_t d = s->fixed->d, k = s->top_k, stride = s->shape->stride, count_lane = s->fixed->count_lane;
     const int32_t *h_left = s->fixed->has_hessian ? left + d : NULL, *h_right = h_left ? w->right + d : NULL;
+    double enough = limit * (1 - 1e-12), *a = w->left_score, *b = w->right_score;
     for (int32_t j = 0; j < stride; j++)
         w->right[j] = total[j] - left[j];
-    side_scores(s, left, h_left, left[count_lane], w->left_score);
-    side_scores(s, w->right, h_right, w->right[count_lane], w->right_score);
-    if (!s->restricted) {
-        double value = top_sum(w->left_score, d, k, w->top);
-        w->kth[0] = w->top[k - 1];
-        if (sum_is_below(w->right_score, d, k, w->kth[1], limit - value))
+    side_scores(s, left, h_left, left[count_lane], a);
+    side_scores(s, w->right, h_right, w->right[count_lane], b);
+    for (int32_t j = d; j < d + SUM_LANES; j++)
+        a[j] = b[j] = 0;
+    if (s->restricted) {
+        for (int32_t j = 0; j < d; j++)
+            a[j] += b[j];
+        if (top_bound(a, d, k, &w->kth[0], enough) < enough)
             return 0;
-        value += top_sum(w->right_score, d, k, w->top);
-        w->kth[1] = w->top[k - 1];
+        double value = top_sum(a, d, k, w->top);
+        w->kth[0] = w->top[k - 1];
         return value;
     }
-    for (int32_t j = 0; j < d; j++)
-        w->left_score[j] += w->right_score[j];
-    if (sum_is_below(w->left_score, d, k, w->kth[0], limit))
+    double left_bound = top_bound(a, d, k, &w->kth[0], 0);
+    if (left_bound + top_bound(b, d, k, &w->kth[1], enough - left_bound) < enough)
         return 0;
-    double value = top_sum(w->left_score, d, k, w->top);
+    double value = top_sum(a, d, k, w->top);
     w->kth[0] = w->top[k - 1];
+    value += top_sum(b, d, k, w->top);
+    w->kth[1] = w->top[k - 1];
     return value;
 }
 

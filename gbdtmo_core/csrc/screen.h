@@ -34,10 +34,11 @@ typedef struct {
     int64_t feature;
     feature_bins bins;
     int32_t n_candidates, n_missing;
-    candidate *candidates;  /* (MAX_CANDIDATES,) */
-    int32_t *missing;       /* (stride + GMO_LANES,) sum of the rows that miss the feature */
-    float16 *sums;          /* (MAX_CANDIDATES, MAX_SUMS) of which the kind of split uses the first: see bound_sums */
-    int32_t *start;         /* (MAX_CELLS + 1,) memory of bins.start */
+    candidate *candidates; /* (MAX_CANDIDATES,) */
+    int32_t *missing;      /* (stride + GMO_LANES,) sum of the rows that miss the feature */
+    float16 *sums;         /* (MAX_CANDIDATES, MAX_SUMS) of which the kind of split uses the first: see bound_sums */
+    double *bounds;        /* (MAX_CANDIDATES,) upper bounds of the values, but for rounding, divided by screen.scale */
+    int32_t *start;        /* (MAX_CELLS + 1,) memory of bins.start */
     const int32_t **sorted; /* (small_rows,) memory of bins.sorted */
 } feature_scan;
 

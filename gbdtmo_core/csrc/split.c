@@ -15,7 +15,7 @@
 
 /* Candidates of a feature: one or, with missing values, two a bin. */
 #define MAX_CANDIDATES (2 * MAX_CELLS)
-/* Features whose rows are passed over together. */
+/* Features whose candidates are looked at together. */
 #define GROUP_FEATURES 8
 
 /* Working memory of a thread. */
@@ -49,6 +49,7 @@ static int64_t lay_out(const gmo_splitter *s, char *base, scan_scratch *w) {
         scan->candidates = (candidate *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(candidate));
         scan->missing = (int32_t *)lay(base, &at, row);
         scan->sums = (float16 *)lay(base, &at, MAX_CANDIDATES * MAX_SUMS * (int64_t)sizeof(float16));
+        scan->bounds = (double *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(double));
         scan->start = (int32_t *)lay(base, &at, (MAX_CELLS + 1) * 4);
         scan->sorted = (const int32_t **)lay(base, &at, s->small_rows * (int64_t)sizeof(int32_t *));
     }
@@ -220,31 +221,59 @@ static bound_sums kind_of(const gmo_splitter *s) {
     return s->top_k == 0 ? SUMS_FULL : s->restricted ? SUMS_RESTRICTED : SUMS_UNRESTRICTED;
 }
 
-/* Scores the candidates of a feature that are not shown to be worse. Within a feature they come in order, so that the
- * first of equals stays. */
-GMO_INLINE void decide(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, const float threshold[2],
-                       scan_scratch *w, gmo_split *best) {
-    int32_t stride = s->shape->stride, next = 0;
-    bound_sums kind = kind_of(s);
-    memset(w->left, 0, (size_t)stride * sizeof *w->left);
-    for (int32_t c = 0; c < scan->n_candidates; c++) {
-        double bound = s->screen.on ? estimated_bound(scan->sums + c * MAX_SUMS, kind, s->top_k, threshold) : INFINITY;
-        if (bound * s->screen.scale < best->value * s->screen.slack)
-            continue;
-        const candidate *at = &scan->candidates[c];
-        for (; next <= at->bin; next++)
-            add_bin(s, &scan->bins, next, w->left);
-        if (at->missing_left)
-            gmo_add_row(w->left, scan->missing, stride);
-        double value = candidate_value(s, w->left, total, best->value, &w->score);
-        if (at->missing_left)
-            for (int32_t j = 0; j < stride; j++)
-                w->left[j] -= scan->missing[j];
-        if (value > best->value || (value == best->value && scan->feature < best->feature)) {
-            *best = (gmo_split){value, 0, scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
-            memcpy(w->kth, w->score.kth, sizeof w->kth);
-        }
+/* Whether candidate a of one split comes before b among equals: the lowest feature, then the lowest bin, then missing
+ * values right. */
+static bool comes_first(const gmo_split *a, const gmo_split *b) {
+    if (a->feature != b->feature)
+        return a->feature < b->feature;
+    return a->bin != b->bin ? a->bin < b->bin : a->missing_left < b->missing_left;
+}
+
+/* Scores candidate c in float64; w->left holds the bins before *next. */
+GMO_INLINE void score_candidate(const gmo_splitter *s, const feature_scan *scan, int32_t c, const int32_t *total,
+                                int32_t *next, scan_scratch *w, gmo_split *best) {
+    int32_t stride = s->shape->stride;
+    const candidate *at = &scan->candidates[c];
+    for (; *next <= at->bin; (*next)++)
+        add_bin(s, &scan->bins, *next, w->left);
+    if (at->missing_left)
+        gmo_add_row(w->left, scan->missing, stride);
+    double value = candidate_value(s, w->left, total, best->value, &w->score);
+    if (at->missing_left)
+        for (int32_t j = 0; j < stride; j++)
+            w->left[j] -= scan->missing[j];
+    gmo_split split = {value, 0, scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
+    if (value > best->value || (value == best->value && best->feature >= 0 && comes_first(&split, best))) {
+        *best = split;
+        memcpy(w->kth, w->score.kth, sizeof w->kth);
     }
+}
+
+/* Scores the candidates of a feature that are not shown to be worse than the best so far. */
+GMO_INLINE void decide(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, scan_scratch *w,
+                       gmo_split *best) {
+    int32_t next = 0;
+    memset(w->left, 0, (size_t)s->shape->stride * sizeof *w->left);
+    for (int32_t c = 0; c < scan->n_candidates; c++)
+        if (!s->screen.on || scan->bounds[c] * s->screen.scale >= best->value * s->screen.slack)
+            score_candidate(s, scan, c, total, &next, w, best);
+}
+
+/* Scores the candidate of the largest bound first: it shows most others to be worse. */
+GMO_INLINE void decide_first(const gmo_splitter *s, int32_t n, const int32_t *total, scan_scratch *w, gmo_split *best) {
+    int32_t first = 0, first_candidate = -1, next = 0;
+    double largest = best->value * s->screen.slack / s->screen.scale;
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t c = 0; c < w->scans[i].n_candidates; c++)
+            if (w->scans[i].bounds[c] > largest) {
+                largest = w->scans[i].bounds[c];
+                first = i;
+                first_candidate = c;
+            }
+    if (first_candidate < 0)
+        return;
+    memset(w->left, 0, (size_t)s->shape->stride * sizeof *w->left);
+    score_candidate(s, &w->scans[first], first_candidate, total, &next, w, best);
 }
 
 /* The kinds of estimates, each compiled on its own. */
@@ -271,20 +300,30 @@ GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *tota
     const float threshold[2] = {(float)(w->kth[0] / s->screen.scale), (float)(w->kth[1] / s->screen.scale)};
     for (int32_t i = 0; i < n; i++)
         list_candidates(s, &w->scans[i], total[s->fixed->count_lane]);
-    if (s->screen.on)
+    if (s->screen.on) {
         screen_any(s, w->scans, n, total, threshold);
+        for (int32_t i = 0; i < n; i++)
+            for (int32_t c = 0; c < w->scans[i].n_candidates; c++)
+                w->scans[i].bounds[c] =
+                    estimated_bound(w->scans[i].sums + c * MAX_SUMS, kind_of(s), s->top_k, threshold);
+        decide_first(s, n, total, w, best);
+    }
     for (int32_t i = 0; i < n; i++)
-        decide(s, &w->scans[i], total, threshold, w, best);
+        decide(s, &w->scans[i], total, w, best);
 }
 
 GMO_CLONES
 void gmo_split_scan(const gmo_splitter *s, const int32_t *part, const int32_t *total, const gmo_hist_block *block,
                     gmo_split *best) {
     scan_scratch *w = scratch_of(s, gmo_thread_number());
-    for (int64_t feature = block->first; feature < block->last; feature++) {
-        w->scans[0].feature = feature;
-        w->scans[0].bins = (feature_bins){part + s->shape->start[feature] - s->shape->start[block->first], NULL, NULL};
-        scan_group(s, 1, total, w, best);
+    for (int64_t first = block->first; first < block->last; first += GROUP_FEATURES) {
+        int32_t n = 0;
+        for (int64_t feature = first; feature < block->last && n < GROUP_FEATURES; feature++, n++) {
+            w->scans[n].feature = feature;
+            w->scans[n].bins =
+                (feature_bins){part + s->shape->start[feature] - s->shape->start[block->first], NULL, NULL};
+        }
+        scan_group(s, n, total, w, best);
     }
 }
 
