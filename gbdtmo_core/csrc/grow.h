@@ -63,12 +63,17 @@ gmo_status gmo_grow_complete(gmo_grower *grower);
 /* As the released program (commit 639615f) does: nodes beyond its limits are dropped, their rows get no leaf. */
 gmo_status gmo_grow_released(gmo_grower *grower);
 
+/* Integers of a slot: a histogram and the total behind it. */
+static inline int64_t gmo_slot_size(const gmo_grower *grower) {
+    return grower->shape.size + gmo_total_size(&grower->shape);
+}
+
 /* The steps that both share. */
 gmo_status gmo_grower_start(gmo_grower *grower, int64_t *root);
 /* Turns a node into an inner node of the tree and parts its rows; *left and *right are its new children. */
 gmo_status gmo_grower_split(gmo_grower *grower, int64_t node, int64_t *left, int64_t *right);
 gmo_status gmo_grower_make_leaf(gmo_grower *grower, int64_t node);
-/* Best split of a node from its rows. */
+/* Best split of a node from its rows (search.c). */
 gmo_status gmo_grower_search(gmo_grower *grower, int64_t node);
 /* The same for two children at once: the larger (if wanted) by subtraction from the parent's histogram if that is held. */
 gmo_status gmo_grower_search_children(gmo_grower *grower, int64_t parent, int64_t left, int64_t right, bool want_left,

@@ -36,7 +36,7 @@ typedef struct {
     int32_t n_candidates, n_missing;
     candidate *candidates; /* (MAX_CANDIDATES,) */
     int32_t *missing;      /* (stride + GMO_LANES,) sum of the rows that miss the feature */
-    float16 *sums;         /* (MAX_CANDIDATES, MAX_SUMS) of which the kind of split uses the first: see bound_sums */
+    float16 *sums;         /* (MAX_CANDIDATES, number of sums of the kind of split): see bound_sums */
     double *bounds;        /* (MAX_CANDIDATES,) upper bounds of the values, but for rounding, divided by screen.scale */
     int32_t *start;        /* (MAX_CELLS + 1,) memory of bins.start */
     const int32_t **sorted; /* (small_rows,) memory of bins.sorted */
@@ -163,7 +163,7 @@ GMO_INLINE void screen_chunk(const gmo_splitter *s, const feature_scan *scan, co
             estimate(s, scan, total, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian, kind, threshold,
                      outputs);
         for (int32_t i = 0; i < (int32_t)kind; i++)
-            scan->sums[c * MAX_SUMS + i] += outputs[i];
+            scan->sums[c * (int32_t)kind + i] += outputs[i];
     }
 }
 
@@ -172,7 +172,7 @@ GMO_INLINE void screen_group(const gmo_splitter *s, const feature_scan *scans, i
                              bool has_hessian, bound_sums kind, const float threshold[2]) {
     int32_t d = s->fixed->d;
     for (int32_t i = 0; i < n_scans; i++)
-        memset(scans[i].sums, 0, (size_t)scans[i].n_candidates * MAX_SUMS * sizeof *scans[i].sums);
+        memset(scans[i].sums, 0, (size_t)scans[i].n_candidates * kind * sizeof *scans[i].sums);
     for (int32_t first = 0; first < d; first += CHUNK_VECTORS * GMO_LANES) {
         int32_t n_vectors = (d - first + GMO_LANES - 1) / GMO_LANES;
         for (int32_t i = 0; i < n_scans; i++)

@@ -305,7 +305,7 @@ GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *tota
         for (int32_t i = 0; i < n; i++)
             for (int32_t c = 0; c < w->scans[i].n_candidates; c++)
                 w->scans[i].bounds[c] =
-                    estimated_bound(w->scans[i].sums + c * MAX_SUMS, kind_of(s), s->top_k, threshold);
+                    estimated_bound(w->scans[i].sums + c * (int32_t)kind_of(s), kind_of(s), s->top_k, threshold);
         decide_first(s, n, total, w, best);
     }
     for (int32_t i = 0; i < n; i++)

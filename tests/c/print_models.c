@@ -38,6 +38,29 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, int64_t n) {
     return hash;
 }
 
+/* Scores of rows whose values are their bins, from the packed nodes. */
+static uint64_t hash_scores(uint64_t hash, const gmo_forest *forest) {
+    static float x[N * M];
+    static double edges[M * 255], scores[N * MAX_D];
+    static int64_t trees[4 * MAX_D];
+    for (int i = 0; i < N * M; i++)
+        x[i] = bins[i];
+    for (int f = 0; f < M; f++)
+        for (int64_t e = edge_start[f]; e < edge_start[f + 1]; e++)
+            edges[e] = (double)(e - edge_start[f]) + 0.5;
+    for (int64_t t = 0; t < forest->n_trees; t++)
+        trees[t] = t;
+    gmo_matrix rows = {(const char *)x, N, M, M * sizeof *x, sizeof *x, 0};
+    gmo_packed_node *nodes =
+        malloc((size_t)(2 * forest->node_start[forest->n_trees] + forest->n_trees) * sizeof *nodes);
+    gmo_predictor predictor = {forest, base_score, trees, nodes, forest->n_trees};
+    if (!nodes || gmo_forest_pack(forest, edges, edge_start, nodes) != GMO_OK ||
+        gmo_predictor_add(&predictor, 0, forest->n_trees, &rows, 1, scores) != GMO_OK)
+        exit(1);
+    free(nodes);
+    return hash_bytes(hash, scores, (int64_t)sizeof *scores * N * forest->n_outputs);
+}
+
 static uint64_t train(const gmo_params *params, int32_t d) {
     gmo_binned rows = {bins, edge_start, N, M};
     gmo_target target = params->loss == GMO_LOSS_SOFTMAX ? (gmo_target){labels, NULL} : (gmo_target){NULL, values};
@@ -54,6 +77,7 @@ static uint64_t train(const gmo_params *params, int32_t d) {
     hash = hash_bytes(hash, forest.bin, n_nodes);
     hash = hash_bytes(hash, forest.missing_left, n_nodes);
     hash = hash_bytes(hash, forest.leaf_values, 8 * n_values);
+    hash = hash_scores(hash, &forest);
     gmo_booster_free(booster);
     return hash;
 }
