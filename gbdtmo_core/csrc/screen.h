@@ -18,8 +18,9 @@ typedef float float16 __attribute__((vector_size(64), aligned(4), may_alias));
 /* The bins of a feature in a node: cells of its histogram, or its rows in the order of their bins. */
 typedef struct {
     const int32_t *cells; /* NULL: rows */
-    const int32_t **sorted;
-    const int32_t *start; /* rows of bin b: sorted[start[b]] .. sorted[start[b + 1]] */
+    const int32_t *order; /* places of the rows within the node */
+    const int32_t *start; /* rows of bin b: order[start[b]] .. order[start[b + 1]] */
+    const int32_t *rows;  /* the node's row numbers */
 } feature_bins;
 
 /* A candidate: all bins up to this one go left, and the missing values if missing_left. */
@@ -34,12 +35,13 @@ typedef struct {
     int64_t feature;
     feature_bins bins;
     int32_t n_candidates, n_missing;
-    candidate *candidates; /* (MAX_CANDIDATES,) */
-    int32_t *missing;      /* (stride + GMO_LANES,) sum of the rows that miss the feature */
-    float16 *sums;         /* (MAX_CANDIDATES, number of sums of the kind of split): see bound_sums */
-    double *bounds;        /* (MAX_CANDIDATES,) upper bounds of the values, but for rounding, divided by screen.scale */
-    int32_t *start;        /* (MAX_CELLS + 1,) memory of bins.start */
-    const int32_t **sorted; /* (small_rows,) memory of bins.sorted */
+    candidate *candidates;      /* (MAX_CANDIDATES,) */
+    int32_t *missing;           /* (stride + GMO_LANES,) sum of the rows that miss the feature */
+    int32_t *estimated_missing; /* the same, laid out as gmo_estimated.rows */
+    float16 *sums;              /* (MAX_CANDIDATES, number of sums of the kind of split): see bound_sums */
+    double *bounds; /* (MAX_CANDIDATES,) upper bounds of the values, but for rounding, divided by screen.scale */
+    int32_t *start; /* (MAX_CELLS + 1,) memory of bins.start */
+    int32_t *order; /* (small_rows,) memory of bins.order */
 } feature_scan;
 
 /* What is summed over the outputs of a candidate, with scores l and r of either side. The sum of the k largest of scores is
@@ -90,32 +92,32 @@ typedef struct {
 } chunk_sums;
 
 /* Adds a row or cell; at: its first output, n_vectors: constants where this is inlined. */
-GMO_INLINE void add_to_chunk(chunk_sums *sums, const int32_t *at, int32_t d, int32_t n_vectors, bool has_hessian) {
+GMO_INLINE void add_to_chunk(chunk_sums *sums, const int32_t *at, int32_t hessian, int32_t n_vectors,
+                             bool has_hessian) {
     for (int32_t i = 0; i < n_vectors; i++) {
         sums->g[i] += load_ints(at + i * GMO_LANES);
         if (has_hessian)
-            sums->h[i] += load_ints(at + d + i * GMO_LANES);
+            sums->h[i] += load_ints(at + hessian + i * GMO_LANES);
     }
 }
 
 /* Adds the scores of sixteen outputs from j on of one candidate to its sums; g and h: what its left side sums to. */
-GMO_INLINE void estimate(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t c, int32_t j,
-                         uint16_lanes g, uint16_lanes h, bool has_hessian, bound_sums kind, const float threshold[2],
+GMO_INLINE void estimate(const gmo_estimated *e, const feature_scan *scan, int32_t c, int32_t j, uint16_lanes g,
+                         uint16_lanes h, bool has_hessian, bound_sums kind, const float threshold[2],
                          float16 sums[MAX_SUMS]) {
-    const gmo_screen *screen = &s->screen;
     const candidate *at = &scan->candidates[c];
     if (at->missing_left) {
-        g += load_ints(scan->missing + j);
+        g += load_ints(scan->estimated_missing + j);
         if (has_hessian)
-            h += load_ints(scan->missing + s->fixed->d + j);
+            h += load_ints(scan->estimated_missing + e->hessian + j);
     }
-    float16 a = floats(g), b = floats(load_ints(total + j) - g), p = a, q = b;
+    float16 a = floats(g), b = floats(load_ints(e->total + j) - g), p = a, q = b;
     if (has_hessian) {
-        float16 slope = load_floats(screen->slope + j), add = load_floats(screen->add + j);
+        float16 slope = load_floats(e->slope + j), add = load_floats(e->add + j);
         p = slope * floats(h) + add;
-        q = slope * floats(load_ints(total + s->fixed->d + j) - h) + add;
+        q = slope * floats(load_ints(e->total + e->hessian + j) - h) + add;
     } else {
-        float16 weight = load_floats(screen->weight + j);
+        float16 weight = load_floats(e->weight + j);
         a *= weight;
         b *= weight;
     }
@@ -143,43 +145,42 @@ GMO_INLINE void estimate(const gmo_splitter *s, const feature_scan *scan, const 
 }
 
 /* All candidates for the outputs from first on, n_vectors of sixteen. */
-GMO_INLINE void screen_chunk(const gmo_splitter *s, const feature_scan *scan, const int32_t *total, int32_t first,
-                             int32_t n_vectors, bool has_hessian, bound_sums kind, const float threshold[2]) {
+GMO_INLINE void screen_chunk(const gmo_estimated *e, const feature_scan *scan, int32_t first, int32_t n_vectors,
+                             bool has_hessian, bound_sums kind, const float threshold[2]) {
     chunk_sums sums;
     for (int32_t i = 0; i < n_vectors; i++)
         sums.g[i] = sums.h[i] = (uint16_lanes){0};
-    int32_t d = s->fixed->d, stride = s->shape->stride, next = 0;
+    int32_t stride = e->stride, next = 0;
     const feature_bins *bins = &scan->bins;
     for (int32_t c = 0; c < scan->n_candidates; c++) {
         int32_t bin = scan->candidates[c].bin;
         if (bins->cells)
             for (; next <= bin; next++)
-                add_to_chunk(&sums, bins->cells + next * (int64_t)stride + first, d, n_vectors, has_hessian);
+                add_to_chunk(&sums, bins->cells + next * (int64_t)stride + first, e->hessian, n_vectors, has_hessian);
         else
             for (; next < bins->start[bin + 1]; next++)
-                add_to_chunk(&sums, bins->sorted[next] + first, d, n_vectors, has_hessian);
+                add_to_chunk(&sums, e->rows + bins->order[next] * (int64_t)stride + first, e->hessian, n_vectors,
+                             has_hessian);
         float16 outputs[MAX_SUMS] = {{0}, {0}, {0}, {0}};
         for (int32_t i = 0; i < n_vectors; i++)
-            estimate(s, scan, total, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian, kind, threshold,
-                     outputs);
+            estimate(e, scan, c, first + i * GMO_LANES, sums.g[i], sums.h[i], has_hessian, kind, threshold, outputs);
         for (int32_t i = 0; i < (int32_t)kind; i++)
             scan->sums[c * (int32_t)kind + i] += outputs[i];
     }
 }
 
 /* Estimates of a group of features, a chunk of outputs at a time, so that the chunk of all rows stays in cache. */
-GMO_INLINE void screen_group(const gmo_splitter *s, const feature_scan *scans, int32_t n_scans, const int32_t *total,
-                             bool has_hessian, bound_sums kind, const float threshold[2]) {
-    int32_t d = s->fixed->d;
+GMO_INLINE void screen_group(const gmo_estimated *e, const feature_scan *scans, int32_t n_scans, bool has_hessian,
+                             bound_sums kind, const float threshold[2]) {
     for (int32_t i = 0; i < n_scans; i++)
         memset(scans[i].sums, 0, (size_t)scans[i].n_candidates * kind * sizeof *scans[i].sums);
-    for (int32_t first = 0; first < d; first += CHUNK_VECTORS * GMO_LANES) {
-        int32_t n_vectors = (d - first + GMO_LANES - 1) / GMO_LANES;
+    for (int32_t first = 0; first < e->d; first += CHUNK_VECTORS * GMO_LANES) {
+        int32_t n_vectors = (e->d - first + GMO_LANES - 1) / GMO_LANES;
         for (int32_t i = 0; i < n_scans; i++)
             if (n_vectors == 1)
-                screen_chunk(s, &scans[i], total, first, 1, has_hessian, kind, threshold);
+                screen_chunk(e, &scans[i], first, 1, has_hessian, kind, threshold);
             else
-                screen_chunk(s, &scans[i], total, first, CHUNK_VECTORS, has_hessian, kind, threshold);
+                screen_chunk(e, &scans[i], first, CHUNK_VECTORS, has_hessian, kind, threshold);
     }
 }
 

@@ -53,18 +53,19 @@ typedef struct {
     int64_t node;
     const int32_t *rows;
     int64_t count;
-    bool wanted; /* whether a split is looked for */
+    int32_t number; /* 0 or 1, of two siblings */
+    bool wanted;    /* whether a split is looked for */
     search_way way;
     int32_t *kept;         /* where its histogram is kept; NULL: a block of it lives as long as the block is searched */
     const int32_t *parent; /* the parent's histogram, for WAY_SUBTRACT; may be kept */
     int32_t *total;
 } search;
 
-/* The block's part of the node's histogram; number: 0 or 1, of the sibling. */
-static int32_t *part_of(const gmo_grower *g, const search *s, const gmo_hist_block *block, int32_t number) {
+/* The block's part of the node's histogram. */
+static int32_t *part_of(const gmo_grower *g, const search *s, const gmo_hist_block *block) {
     if (s->kept)
         return s->kept + g->shape.start[block->first];
-    return g->parts + (2 * gmo_thread_number() + number) * g->part_size;
+    return g->parts + (2 * gmo_thread_number() + s->number) * g->part_size;
 }
 
 static void scan(const gmo_grower *g, const search *s, const gmo_hist_block *block, const int32_t *part,
@@ -72,7 +73,7 @@ static void scan(const gmo_grower *g, const search *s, const gmo_hist_block *blo
     if (!s->wanted || s->way == WAY_NONE)
         return;
     if (s->way == WAY_ROWS)
-        gmo_split_scan_small(&g->splitter, s->rows, s->count, s->total, block, best);
+        gmo_split_scan_small(&g->splitter, &g->splitter.small[s->number], block, best);
     else
         gmo_split_scan(&g->splitter, part, s->total, block, best);
 }
@@ -81,7 +82,7 @@ static void scan(const gmo_grower *g, const search *s, const gmo_hist_block *blo
 static void search_block(const gmo_grower *g, const gmo_hist_block *block, const search pair[2], gmo_split best[2],
                          gmo_growth_times *times) {
     const search *small = &pair[0], *large = &pair[1];
-    int32_t *small_part = part_of(g, small, block, 0), *large_part = part_of(g, large, block, 1);
+    int32_t *small_part = part_of(g, small, block), *large_part = part_of(g, large, block);
     double start = gmo_seconds();
     if (small->way == WAY_BUILD)
         gmo_hist_build(&g->shape, &g->fixed, small->rows, small->count, small->total, block, small_part);
@@ -107,6 +108,11 @@ static int64_t search_work(const gmo_grower *g, const search pair[2]) {
 static void run_search(gmo_grower *g, const search pair[2]) {
     gmo_split best[2] = {{.feature = -1}, {.feature = -1}};
     int32_t n_threads = g->params->n_threads;
+    double start = gmo_seconds();
+    for (int i = 0; i < 2; i++)
+        if (pair[i].way == WAY_ROWS)
+            gmo_split_prepare_small(&g->splitter, i, pair[i].rows, pair[i].count, pair[i].total);
+    g->times.split += gmo_seconds() - start;
     if (pair[0].way == WAY_BUILD)
         g->times.entries += gmo_hist_entries(&g->shape, pair[0].rows, pair[0].count);
 #pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, search_work(g, pair)))
@@ -131,12 +137,12 @@ static void run_search(gmo_grower *g, const search pair[2]) {
         }
 }
 
-static search search_of(const gmo_grower *g, int64_t node, bool wanted) {
+static search search_of(const gmo_grower *g, int64_t node, int32_t number, bool wanted) {
     const gmo_node *n = &g->nodes[node];
-    return (search){node, g->rows + n->begin, n->count, wanted, WAY_NONE, NULL, NULL, NULL};
+    return (search){node, g->rows + n->begin, n->count, number, wanted, WAY_NONE, NULL, NULL, NULL};
 }
 
-static const search no_search = {.node = -1};
+static const search no_search = {.node = -1, .number = 1};
 
 static bool is_small(const gmo_grower *g, int64_t node) { return g->nodes[node].count <= g->splitter.small_rows; }
 
@@ -179,7 +185,7 @@ static void prepare_difference(gmo_grower *g, int64_t parent, const search *smal
 }
 
 gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
-    search pair[2] = {search_of(g, node, true), no_search};
+    search pair[2] = {search_of(g, node, 0, true), no_search};
     GMO_TRY(prepare(g, &pair[0], is_small(g, node) ? WAY_ROWS : WAY_BUILD, g->totals));
     run_search(g, pair);
     return GMO_OK;
@@ -188,8 +194,8 @@ gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
 gmo_status gmo_grower_search_children(gmo_grower *g, int64_t parent, int64_t left, int64_t right, bool want_left,
                                       bool want_right) {
     bool left_larger = g->nodes[left].count > g->nodes[right].count;
-    search pair[2] = {left_larger ? search_of(g, right, want_right) : search_of(g, left, want_left),
-                      left_larger ? search_of(g, left, want_left) : search_of(g, right, want_right)};
+    search pair[2] = {left_larger ? search_of(g, right, 0, want_right) : search_of(g, left, 0, want_left),
+                      left_larger ? search_of(g, left, 1, want_left) : search_of(g, right, 1, want_right)};
     search *small = &pair[0], *large = &pair[1];
     bool by_histogram = large->wanted && !is_small(g, large->node);
     bool subtract = by_histogram && g->nodes[parent].slot >= 0, rebuild = by_histogram && !subtract;

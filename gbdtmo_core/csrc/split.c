@@ -22,10 +22,16 @@
 typedef struct {
     int32_t *left; /* (stride + GMO_LANES,) */
     score_scratch score;
-    uint8_t *row_bin; /* (small_rows,) */
+    uint8_t *row_bin; /* (GROUP_FEATURES, small_rows) */
     double kth[2];    /* of the best candidates so far: the k-th largest scores (score_scratch.kth) */
     feature_scan scans[GROUP_FEATURES];
 } scan_scratch;
+
+/* Lanes of a copied row at most: whole vectors of gradients, then of Hessians. */
+static int64_t copied_stride(const gmo_splitter *s) {
+    int64_t lanes = ((int64_t)s->fixed->d + GMO_LANES - 1) / GMO_LANES * GMO_LANES;
+    return s->fixed->has_hessian ? 2 * lanes : lanes;
+}
 
 static char *lay(char *base, int64_t *at, int64_t bytes) {
     char *array = base ? base + *at : NULL;
@@ -43,15 +49,16 @@ static int64_t lay_out(const gmo_splitter *s, char *base, scan_scratch *w) {
     w->score.left_score = (double *)lay(base, &at, exact);
     w->score.right_score = (double *)lay(base, &at, exact);
     w->score.top = (double *)lay(base, &at, k * 8);
-    w->row_bin = (uint8_t *)lay(base, &at, s->small_rows);
+    w->row_bin = (uint8_t *)lay(base, &at, GROUP_FEATURES * s->small_rows);
     for (int32_t i = 0; i < GROUP_FEATURES; i++) {
         feature_scan *scan = &w->scans[i];
         scan->candidates = (candidate *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(candidate));
         scan->missing = (int32_t *)lay(base, &at, row);
+        scan->estimated_missing = (int32_t *)lay(base, &at, row + copied_stride(s) * 4);
         scan->sums = (float16 *)lay(base, &at, MAX_CANDIDATES * MAX_SUMS * (int64_t)sizeof(float16));
         scan->bounds = (double *)lay(base, &at, MAX_CANDIDATES * (int64_t)sizeof(double));
         scan->start = (int32_t *)lay(base, &at, (MAX_CELLS + 1) * 4);
-        scan->sorted = (const int32_t **)lay(base, &at, s->small_rows * (int64_t)sizeof(int32_t *));
+        scan->order = (int32_t *)lay(base, &at, s->small_rows * 4);
     }
     return at;
 }
@@ -74,6 +81,32 @@ static gmo_status screen_init(gmo_screen *screen, int32_t d) {
     return GMO_OK;
 }
 
+static gmo_status small_init(const gmo_splitter *s, gmo_small_node *node) {
+    int64_t n = s->fixed->d + GMO_LANES, size;
+    if (!gmo_size_mul(s->small_rows, copied_stride(s), &size))
+        return GMO_ERR_SIZE;
+    node->copied = gmo_alloc(size + GMO_LANES, sizeof *node->copied);
+    node->copied_total = gmo_alloc(copied_stride(s) + GMO_LANES, sizeof *node->copied_total);
+    node->weight = gmo_alloc(n, sizeof(float));
+    node->slope = gmo_alloc(n, sizeof(float));
+    node->add = gmo_alloc(n, sizeof(float));
+    node->rest = gmo_alloc(s->small_rows + 1, sizeof *node->rest);
+    node->outputs = gmo_alloc(n, sizeof *node->outputs);
+    return node->copied && node->copied_total && node->weight && node->slope && node->add && node->rest && node->outputs
+               ? GMO_OK
+               : GMO_ERR_MEMORY;
+}
+
+static void small_free(gmo_small_node *node) {
+    free(node->copied);
+    free(node->copied_total);
+    free(node->weight);
+    free(node->slope);
+    free(node->add);
+    free(node->rest);
+    free(node->outputs);
+}
+
 gmo_status gmo_splitter_init(gmo_splitter *splitter, const gmo_params *params, const gmo_hist_shape *shape,
                              const gmo_fixed *fixed) {
     bool complete = params->growth == GMO_GROWTH_COMPLETE;
@@ -89,6 +122,8 @@ gmo_status gmo_splitter_init(gmo_splitter *splitter, const gmo_params *params, c
         .small_rows = complete ? SMALL_ROWS_PER_CELL * mean_cells : 0,
     };
     GMO_TRY(screen_init(&splitter->screen, fixed->d));
+    for (int32_t i = 0; i < 2 && splitter->small_rows > 0; i++)
+        GMO_TRY(small_init(splitter, &splitter->small[i]));
     scan_scratch w;
     splitter->scratch_bytes = lay_out(splitter, NULL, &w);
     int64_t size;
@@ -109,6 +144,8 @@ void gmo_splitter_free(gmo_splitter *splitter) {
     free(splitter->screen.weight);
     free(splitter->screen.slope);
     free(splitter->screen.add);
+    small_free(&splitter->small[0]);
+    small_free(&splitter->small[1]);
     memset(splitter, 0, sizeof *splitter);
 }
 
@@ -183,26 +220,41 @@ GMO_INLINE void add_bin(const gmo_splitter *s, const feature_bins *bins, int32_t
         return;
     }
     for (int32_t i = bins->start[bin]; i < bins->start[bin + 1]; i++)
-        gmo_add_row(sum, bins->sorted[i], stride);
+        gmo_add_row(sum, s->fixed->rows + bins->rows[bins->order[i]] * (int64_t)stride, stride);
+}
+
+/* Sum of the rows that miss the feature, as estimates need it. */
+GMO_INLINE void add_missing(const gmo_estimated *e, const feature_bins *bins, int32_t bin, int32_t *sum) {
+    memset(sum, 0, (size_t)(e->stride + GMO_LANES) * sizeof *sum);
+    for (int32_t i = bins->start[bin]; i < bins->start[bin + 1]; i++)
+        gmo_add_row(sum, e->rows + bins->order[i] * (int64_t)e->stride, e->stride);
 }
 
 GMO_INLINE void push_candidate(const gmo_splitter *s, feature_scan *scan, int32_t bin, int32_t n_left, int32_t n_total,
                                bool missing_left) {
     if (n_left < s->min_side || n_total - n_left < s->min_side)
         return;
-    float by_left = (float)(1 / (n_left + s->reg_lambda)), by_right = (float)(1 / (n_total - n_left + s->reg_lambda));
-    scan->candidates[scan->n_candidates++] = (candidate){bin, n_left, missing_left, by_left, by_right};
+    candidate *at = &scan->candidates[scan->n_candidates++];
+    *at = (candidate){bin, n_left, missing_left, 0, 0};
+    if (s->fixed->has_hessian)
+        return;
+    at->by_left = (float)(1 / (n_left + s->reg_lambda));
+    at->by_right = (float)(1 / (n_total - n_left + s->reg_lambda));
 }
 
 /* Candidates of a feature, bins in order; missing values right, then left, if the node has any. An empty bin gives the
  * candidates of the bin before it once more. */
-GMO_INLINE void list_candidates(const gmo_splitter *s, feature_scan *scan, int32_t n_total) {
+GMO_INLINE void list_candidates(const gmo_splitter *s, const gmo_estimated *e, feature_scan *scan, int32_t n_total) {
     int32_t n_bins = s->shape->n_bins[scan->feature], n_left = 0, stride = s->shape->stride;
     scan->n_missing = s->shape->has_missing[scan->feature] ? bin_count(s, &scan->bins, n_bins) : 0;
     scan->n_candidates = 0;
     if (scan->n_missing > 0) {
         memset(scan->missing, 0, (size_t)stride * sizeof *scan->missing);
         add_bin(s, &scan->bins, n_bins, scan->missing);
+        if (scan->bins.cells)
+            memcpy(scan->estimated_missing, scan->missing, (size_t)stride * sizeof *scan->missing);
+        else if (s->screen.on)
+            add_missing(e, &scan->bins, n_bins, scan->estimated_missing);
     }
     for (int32_t bin = 0; bin < n_bins - 1 + (scan->n_missing > 0); bin++) {
         int32_t count = bin_count(s, &scan->bins, bin);
@@ -277,35 +329,44 @@ GMO_INLINE void decide_first(const gmo_splitter *s, int32_t n, const int32_t *to
 }
 
 /* The kinds of estimates, each compiled on its own. */
-GMO_INLINE void screen_any(const gmo_splitter *s, const feature_scan *scans, int32_t n, const int32_t *total,
+GMO_INLINE void screen_any(const gmo_splitter *s, const gmo_estimated *e, const feature_scan *scans, int32_t n,
                            const float threshold[2]) {
     bound_sums kind = kind_of(s);
     if (!s->fixed->has_hessian)
         if (kind == SUMS_FULL)
-            screen_group(s, scans, n, total, false, SUMS_FULL, threshold);
+            screen_group(e, scans, n, false, SUMS_FULL, threshold);
         else if (kind == SUMS_RESTRICTED)
-            screen_group(s, scans, n, total, false, SUMS_RESTRICTED, threshold);
+            screen_group(e, scans, n, false, SUMS_RESTRICTED, threshold);
         else
-            screen_group(s, scans, n, total, false, SUMS_UNRESTRICTED, threshold);
+            screen_group(e, scans, n, false, SUMS_UNRESTRICTED, threshold);
     else if (kind == SUMS_FULL)
-        screen_group(s, scans, n, total, true, SUMS_FULL, threshold);
+        screen_group(e, scans, n, true, SUMS_FULL, threshold);
     else if (kind == SUMS_RESTRICTED)
-        screen_group(s, scans, n, total, true, SUMS_RESTRICTED, threshold);
+        screen_group(e, scans, n, true, SUMS_RESTRICTED, threshold);
     else
-        screen_group(s, scans, n, total, true, SUMS_UNRESTRICTED, threshold);
+        screen_group(e, scans, n, true, SUMS_UNRESTRICTED, threshold);
 }
 
-/* Scores the candidates of the first n scans. */
-GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *total, scan_scratch *w, gmo_split *best) {
+/* Upper bounds of the scans' candidates. */
+GMO_INLINE void find_bounds(const gmo_splitter *s, const gmo_estimated *e, feature_scan *scans, int32_t n,
+                            const float threshold[2]) {
+    bound_sums kind = kind_of(s);
+    screen_any(s, e, scans, n, threshold);
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t c = 0; c < scans[i].n_candidates; c++) {
+            double rest = e->rest ? e->rest[scans[i].candidates[c].n_left] / s->screen.scale : 0;
+            scans[i].bounds[c] = estimated_bound(scans[i].sums + c * (int32_t)kind, kind, s->top_k, threshold) + rest;
+        }
+}
+
+/* Scores the candidates of the first n scans. total: of the node. */
+GMO_INLINE void scan_group(const gmo_splitter *s, const gmo_estimated *e, int32_t n, const int32_t *total,
+                           scan_scratch *w, gmo_split *best) {
     const float threshold[2] = {(float)(w->kth[0] / s->screen.scale), (float)(w->kth[1] / s->screen.scale)};
     for (int32_t i = 0; i < n; i++)
-        list_candidates(s, &w->scans[i], total[s->fixed->count_lane]);
+        list_candidates(s, e, &w->scans[i], total[s->fixed->count_lane]);
     if (s->screen.on) {
-        screen_any(s, w->scans, n, total, threshold);
-        for (int32_t i = 0; i < n; i++)
-            for (int32_t c = 0; c < w->scans[i].n_candidates; c++)
-                w->scans[i].bounds[c] =
-                    estimated_bound(w->scans[i].sums + c * (int32_t)kind_of(s), kind_of(s), s->top_k, threshold);
+        find_bounds(s, e, w->scans, n, threshold);
         decide_first(s, n, total, w, best);
     }
     for (int32_t i = 0; i < n; i++)
@@ -315,53 +376,63 @@ GMO_INLINE void scan_group(const gmo_splitter *s, int32_t n, const int32_t *tota
 GMO_CLONES
 void gmo_split_scan(const gmo_splitter *s, const int32_t *part, const int32_t *total, const gmo_hist_block *block,
                     gmo_split *best) {
+    const gmo_screen *screen = &s->screen;
+    gmo_estimated estimated = {
+        s->fixed->d, s->fixed->d, s->shape->stride, total, screen->weight, screen->slope, screen->add, NULL, NULL};
     scan_scratch *w = scratch_of(s, gmo_thread_number());
     for (int64_t first = block->first; first < block->last; first += GROUP_FEATURES) {
         int32_t n = 0;
         for (int64_t feature = first; feature < block->last && n < GROUP_FEATURES; feature++, n++) {
             w->scans[n].feature = feature;
             w->scans[n].bins =
-                (feature_bins){part + s->shape->start[feature] - s->shape->start[block->first], NULL, NULL};
+                (feature_bins){part + s->shape->start[feature] - s->shape->start[block->first], NULL, NULL, NULL};
         }
-        scan_group(s, n, total, w, best);
+        scan_group(s, &estimated, n, total, w, best);
     }
 }
 
-/* Sorts the rows by the feature's bin; false if all have the same bin. */
-static bool sort_rows(const gmo_splitter *s, const int32_t *rows, int64_t n_rows, uint8_t *row_bin,
-                      feature_scan *scan) {
+/* Bins of the node's rows for n features from first on: out[f * n_rows + i]. */
+static void gather_bins(const gmo_splitter *s, const gmo_small_node *node, int64_t first, int32_t n, uint8_t *out) {
     const gmo_binned *data = s->shape->data;
-    int32_t n_cells = (int32_t)(s->shape->cell_start[scan->feature + 1] - s->shape->cell_start[scan->feature]);
-    int32_t *start = scan->start, next[MAX_CELLS];
-    memset(start, 0, (size_t)(n_cells + 1) * sizeof *start);
-    for (int64_t i = 0; i < n_rows; i++) {
-        row_bin[i] = data->bins[rows[i] * data->n_features + scan->feature];
-        start[row_bin[i] + 1]++;
+    for (int64_t i = 0; i < node->n_rows; i++) {
+        const uint8_t *bins = data->bins + node->rows[i] * data->n_features + first;
+        for (int32_t f = 0; f < n; f++)
+            out[f * node->n_rows + i] = bins[f];
     }
+}
+
+/* Sorts the node's rows by their bins of the feature; false if all have the same bin. */
+static bool sort_rows(const gmo_splitter *s, const gmo_small_node *node, const uint8_t *row_bin, feature_scan *scan) {
+    int32_t n_cells = (int32_t)(s->shape->cell_start[scan->feature + 1] - s->shape->cell_start[scan->feature]);
+    int32_t *start = scan->start, next[MAX_CELLS], n_rows = (int32_t)node->n_rows;
+    memset(start, 0, (size_t)(n_cells + 1) * sizeof *start);
+    for (int32_t i = 0; i < n_rows; i++)
+        start[row_bin[i] + 1]++;
     if (start[row_bin[0] + 1] == n_rows)
         return false;
     for (int32_t bin = 0; bin < n_cells; bin++) {
         start[bin + 1] += start[bin];
         next[bin] = start[bin];
     }
-    for (int64_t i = 0; i < n_rows; i++)
-        scan->sorted[next[row_bin[i]]++] = s->fixed->rows + rows[i] * (int64_t)s->fixed->stride;
-    scan->bins = (feature_bins){NULL, scan->sorted, start};
+    for (int32_t i = 0; i < n_rows; i++)
+        scan->order[next[row_bin[i]]++] = i;
+    scan->bins = (feature_bins){NULL, scan->order, start, node->rows};
     return true;
 }
 
 GMO_CLONES
-void gmo_split_scan_small(const gmo_splitter *s, const int32_t *rows, int64_t n_rows, const int32_t *total,
-                          const gmo_hist_block *block, gmo_split *best) {
+void gmo_split_scan_small(const gmo_splitter *s, const gmo_small_node *node, const gmo_hist_block *block,
+                          gmo_split *best) {
     scan_scratch *w = scratch_of(s, gmo_thread_number());
-    int64_t feature = block->first;
-    while (feature < block->last) {
-        int32_t n = 0;
-        for (; feature < block->last && n < GROUP_FEATURES; feature++) {
-            w->scans[n].feature = feature;
-            n += sort_rows(s, rows, n_rows, w->row_bin, &w->scans[n]);
+    for (int64_t first = block->first; first < block->last; first += GROUP_FEATURES) {
+        int32_t n_features = (int32_t)(block->last - first < GROUP_FEATURES ? block->last - first : GROUP_FEATURES),
+                n = 0;
+        gather_bins(s, node, first, n_features, w->row_bin);
+        for (int32_t f = 0; f < n_features; f++) {
+            w->scans[n].feature = first + f;
+            n += sort_rows(s, node, w->row_bin + f * node->n_rows, &w->scans[n]);
         }
-        scan_group(s, n, total, w, best);
+        scan_group(s, &node->estimated, n, node->total, w, best);
     }
 }
 

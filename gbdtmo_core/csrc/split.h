@@ -25,6 +25,27 @@ typedef struct {
     float *slope, *add; /* (d + GMO_LANES,) else: denominator = slope * Hessian + add */
 } gmo_screen;
 
+/* What estimates are made of: rows, sums and factors of the outputs that are estimated one by one. */
+typedef struct {
+    int32_t d, hessian, stride;        /* outputs; lane of the first Hessian; lanes of a row or cell */
+    const int32_t *total;              /* (stride + GMO_LANES,) sum of all rows */
+    const float *weight, *slope, *add; /* (d + GMO_LANES,) as in gmo_screen */
+    const int32_t *rows;               /* (n_rows, stride) of a node searched by its rows */
+    const double *rest; /* (n_rows + 1,) bound of the other outputs' scores by the rows on the left; NULL: no others */
+} gmo_estimated;
+
+/* A node that is searched by its rows, copied so that they lie together. */
+typedef struct {
+    const int32_t *rows; /* (n_rows,) row numbers */
+    int64_t n_rows;
+    const int32_t *total; /* of the node, laid out as a row of gmo_fixed */
+    gmo_estimated estimated;
+    int32_t *copied, *copied_total; /* memory of estimated */
+    float *weight, *slope, *add;
+    double *rest;
+    int32_t *outputs; /* (d,) outputs that are estimated one by one */
+} gmo_small_node;
+
 /* What the search needs besides the node; made once a booster. */
 typedef struct {
     const gmo_hist_shape *shape;
@@ -35,7 +56,8 @@ typedef struct {
     int64_t min_side;   /* rows that either side needs */
     int64_t small_rows; /* nodes of at most so many rows are searched without a histogram; 0: none */
     gmo_screen screen;
-    char *scratch; /* n_threads areas of scratch_bytes */
+    gmo_small_node small[2]; /* of two siblings */
+    char *scratch;           /* n_threads areas of scratch_bytes */
     int64_t scratch_bytes;
 } gmo_splitter;
 
@@ -53,9 +75,12 @@ static inline int64_t gmo_total_size(const gmo_hist_shape *shape) { return (int6
  * node. */
 void gmo_split_scan(const gmo_splitter *splitter, const int32_t *part, const int32_t *total,
                     const gmo_hist_block *block, gmo_split *best);
-/* The same from the n_rows <= small_rows rows of the node. */
-void gmo_split_scan_small(const gmo_splitter *splitter, const int32_t *rows, int64_t n_rows, const int32_t *total,
-                          const gmo_hist_block *block, gmo_split *best);
+/* Makes splitter->small[number] of a node of n_rows <= small_rows rows; rows and total are borrowed. */
+void gmo_split_prepare_small(gmo_splitter *splitter, int32_t number, const int32_t *rows, int64_t n_rows,
+                             const int32_t *total);
+/* As gmo_split_scan, from the rows of the node. */
+void gmo_split_scan_small(const gmo_splitter *splitter, const gmo_small_node *node, const gmo_hist_block *block,
+                          gmo_split *best);
 /* The better of two splits, by the rule of ties above. */
 gmo_split gmo_split_better(gmo_split a, gmo_split b);
 /* Completes the best split of a node with its gain and the way of missing values. */
