@@ -12,6 +12,8 @@
 #define MAX_CELLS 256
 /* Spread of the outputs' scales that float32 estimates bear, as powers of two. */
 #define LARGEST_SPREAD 20
+/* Largest reg_lambda with which candidates are estimated. */
+#define LARGEST_LAMBDA 0x1p60
 
 /* Candidates of a feature: one or, with missing values, two a bin. */
 #define MAX_CANDIDATES (2 * MAX_CELLS)
@@ -183,8 +185,10 @@ void gmo_splitter_start_tree(gmo_splitter *s) {
     for (int32_t j = 0; j < fixed->d; j++)
         s->screen.weight[j] = largest > 0 ? (float)(fixed->gradient_unit[j] / largest) : 0;
     s->screen.scale = largest * largest;
-    /* L1 shrinkage cancels leading digits, and a side without rows may have no score: then nothing is estimated. */
-    s->screen.on = largest > 0 && s->reg_alpha == 0 && s->min_side > 0 && smallest >= ldexp(largest, -LARGEST_SPREAD);
+    /* L1 shrinkage cancels leading digits, a side without rows may have no score, and so large a penalty leaves none that
+     * float32 could hold: then nothing is estimated. */
+    s->screen.on = largest > 0 && s->reg_alpha == 0 && s->min_side > 0 && s->reg_lambda <= LARGEST_LAMBDA &&
+                   smallest >= ldexp(largest, -LARGEST_SPREAD);
     if (s->screen.on && fixed->has_hessian)
         s->screen.on = scale_denominators(s, largest);
     /* A term takes fewer than 40 roundings of 2^-24 each; then come d / 16 + 16 additions. What exceeds a threshold loses

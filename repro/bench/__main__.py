@@ -15,6 +15,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from repro import workers
+from repro.bench.cell import bench_store
 from repro.bench.plan import BenchError, BenchPlan, make_bench_plan
 from repro.bench.suite import NotQuiet, check_quiet, print_progress, run_bench
 from repro.provenance import ROOT
@@ -76,7 +77,7 @@ def _run_and_report(plan: BenchPlan, *, again: bool) -> int:
     from repro.bench.report import BenchReportError, write_report
 
     root = ROOT / plan.runs_dir
-    root.mkdir(parents=True, exist_ok=True)
+    bench_store(root).prepare()
     with FileLock(str(root / "sweep.lock"), blocking=False):  # neither two benchmarks nor one beside a sweep
         missing = run_bench(plan, root, again=again, say=print_progress)
     try:

@@ -137,6 +137,7 @@ def make_bench_plan(
         with initialize_config_dir(str(CONF), version_base="1.3"):
             base = _compose([f"+experiment={experiment}", *overrides])
             chosen = _groups(base, groups)
+            _check_most_rounds(base.bench.most_rounds)
             _check_names("shape", shapes, CONF / "shape")
             _check_names("model", models, CONF / "model")
             cells = [
@@ -162,12 +163,17 @@ def _compose(overrides: list[str]) -> DictConfig:
     return compose("bench", overrides=overrides)
 
 
+def _check_most_rounds(most_rounds: Any) -> None:
+    if most_rounds is not None and (not isinstance(most_rounds, int) or most_rounds < 2):
+        raise BenchError(f"bench.most_rounds must be at least 2 (the first round is left out), not {most_rounds!r}")
+
+
 def _groups(base: DictConfig, asked: Sequence[str]) -> dict[str, Any]:
     groups: Any = OmegaConf.to_container(base.bench.groups, resolve=True)
-    if base.bench.get("only"):
-        groups = {name: groups[name] for name in base.bench.only}
-    if unknown := sorted(set(asked) - set(groups)):
+    only = list(base.bench.get("only") or groups)
+    if unknown := sorted({*asked, *only} - set(groups)):
         raise BenchError(f"no group named {', '.join(unknown)}; there are {', '.join(groups)}")
+    groups = {name: groups[name] for name in only}
     return {name: group for name, group in groups.items() if not asked or name in asked}
 
 

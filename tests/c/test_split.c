@@ -277,7 +277,7 @@ static void all_ways_agree(void) {
         node t = {N, M, d, bins, n_bins, has_missing, gradient, has_hessian ? hessian : NULL};
         gmo_params p = plain();
         p.min_samples_leaf = 1 + random_below(20);
-        p.reg_lambda = random_below(4) ? ldexp(1, -(int)random_below(30)) : 0;
+        p.reg_lambda = random_below(4) ? ldexp(1, 60 * (int)random_below(8) - (int)random_below(90)) : 0;
         p.reg_alpha = random_below(8) ? 0 : 0.5;
         p.top_k = random_below(2) ? 1 + (int32_t)random_below((uint32_t)d) : 0;
         p.restricted = (int32_t)random_below(2);
