@@ -163,7 +163,7 @@ def test_the_released_library_is_told_by_its_content_not_its_place(
         ({"overrides": ["dataset.no_such=1"]}, "no_such"),
         ({"overrides": ["bench.most_rounds=1"]}, "most_rounds must be at least 2"),
         ({"overrides": ["bench.most_rounds=abc"]}, "most_rounds must be at least 2"),
-        ({"overrides": ["bench.only=[nothing]"]}, "no group named nothing"),
+        ({"experiment": "figure5", "overrides": ["bench.only=[nothing]"]}, "no group named nothing"),
     ],
 )
 def test_wrong_requests_name_what_there_is(arguments: dict[str, Any], message: str) -> None:
