@@ -1,7 +1,6 @@
 #include "score.h"
 #include "screen.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
