@@ -17,6 +17,7 @@ from gbdtmo_core import _lib
 from gbdtmo_core._model import Model
 from gbdtmo_core._parameters import check_parameters
 from gbdtmo_core._targets import best_constant, refuse_non_numbers
+from gbdtmo_core._trees import Trees
 from gbdtmo_core.persistence import read_model, write_model
 
 PARAMETERS_DOC = """
@@ -80,6 +81,9 @@ PARAMETERS_DOC = """
         Share of the training rows that a tree leaves without a leaf; 0 in complete growth.
     tree_output_ : int array of shape (n_trees,)
         The output that a tree serves; -1: all.
+    trees_ : sequence of Tree, length n_trees
+        Features, thresholds, children and leaf values of every tree; see `gbdtmo_core.Tree`. The raw scores of a row
+        are base_score_ plus its leaf's values in each tree that is ``used``.
     base_score_ : float array of shape (n_outputs,)
     n_outputs_, n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,), only for frames with string column names
@@ -312,6 +316,12 @@ class BaseGBDTMO(BaseEstimator):
         self.fit_seconds_ = model.seconds
         if model.classes is not None:
             self.classes_ = model.classes
+
+    @property
+    def trees_(self) -> Trees:
+        """The trees in the order of training, made when they are asked for."""
+        check_is_fitted(self)
+        return Trees(self._model.forest, self._model.mapper, self._model.used_trees)
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         rows = self._check_new_rows(X)
