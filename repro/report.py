@@ -17,23 +17,18 @@ from typing import Any
 import pandas as pd
 
 import datasets
-from repro import tables
+from repro import kinds
 from repro.bench.plan import BenchError, is_benchmark, make_bench_plan
 from repro.bench.report import BenchReportError, publish_bench, write_report
-from repro.plan import Cell, Plan, PlanError, make_plan
+from repro.kinds.base import Evidence, Page
+from repro.plan import WITHOUT_RUNS, Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
 from repro.sidecar import write_with_sidecar
-from repro.store import RunStore, StoreError, write_atomically
+from repro.store import BackedStore, RunStore, StoreError, write_atomically
 
 RESULTS = ROOT / "results"
 NOT_RUN = "not run"
 NO_DATA = "data not available: "
-LEGEND = """\
-Accuracies in percent, RMSE in the targets' units; mean ± sample standard deviation over n seeds; best round and
-training seconds are means. `paper` protocol: early stopping watched the test rows and their best score is reported, as
-for the published values, which is optimistic. `holdout` protocol: early stopping watched validation rows, and the test
-rows were scored once. A cell matches within 0.3 points (accuracy) or 1 % (RMSE) of the published value, or within two
-standard errors of our mean."""
 
 
 class PublishError(RuntimeError):
@@ -55,17 +50,14 @@ def cell_frame(plan: Plan, store: RunStore, stated: Mapping[str, str] | None = N
             "protocol": cell.protocol,
             "seed": cell.seed,
             "seeds": cell.config["dataset"]["seeds"],
-            **{_short(key): value for key, value in cell.settings.items()},
+            **dict(zip(plan.setting_names, cell.settings.values(), strict=True)),
             "run_id": cell.run_id,
             "gap": None if store.has(cell.run_id) else gap_reason(cell, store, stated or {}),
         }
         for cell in plan.cells
     ]
-    return pd.DataFrame(rows).astype({"gap": object})
-
-
-def _short(key: str) -> str:
-    return key.rpartition(".")[2]
+    columns = ["dataset", "model", "protocol", "seed", "seeds", *plan.setting_names, "run_id", "gap"]
+    return pd.DataFrame(rows, columns=columns).astype({"gap": object})
 
 
 def gap_reason(cell: Cell, store: RunStore, stated: Mapping[str, str]) -> str:
@@ -119,63 +111,44 @@ def write_tables(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str,
     """
     cells = cell_frame(plan, store, stated)
     records = [store.read(run_id) for run_id in cells.loc[cells["gap"].isna(), "run_id"]]
-    runs = run_frame(records)
-    if plan.table.get("kind") == "grid":
-        return _write_grids(plan, cells, runs, records, folder)
-    published = pd.read_csv(ROOT / plan.table["published"])
-    table = tables.comparison(cells, runs, published)
-    text = f"{_title(plan, cells)}\n\n{tables.comparison_markdown(table)}\n\n{LEGEND}\n"
-    return [_write_table(plan, plan.name, text, table, cells, records, folder)]
+    evidence = Evidence(plan, cells, run_frame(records), records, store.root)
+    return [_write_page(evidence, page, folder) for page in kinds.pages(plan.table["kind"], evidence)]
 
 
-def _write_grids(
-    plan: Plan, cells: pd.DataFrame, runs: pd.DataFrame, records: list[dict[str, Any]], folder: Path
-) -> list[Path]:
-    settings = [_short(key) for key in plan.cells[0].settings]
-    written = []
-    for key, part in cells.groupby(["dataset", "model"], sort=False):
-        dataset, model = map(str, key)
-        table = tables.grid(part, runs, settings)
-        text = (
-            f"{_title(plan, part)} {model} on {dataset}, mean ± sd over seeds. The setting in bold has the best mean "
-            f"validation score; test scores took no part in the choice.\n\n{tables.grid_markdown(table, settings)}\n"
-        )
-        own = [record for record in records if record["run_id"] in set(part["run_id"])]
-        name = f"{plan.experiment}_{dataset}_{model}"
-        written.append(_write_table(plan, name, text, table, part, own, folder))
-    return written
+def _write_page(evidence: Evidence, page: Page, folder: Path) -> Path:
+    cells = evidence.cells if page.cells is None else page.cells
+    records = [record for record in evidence.records if record["run_id"] in set(cells["run_id"])]
+    data = {
+        record["identity"]["dataset"]: {key: record["dataset"].get(key) for key in ("source", "sha256")}
+        for record in records
+    }
+    about = {
+        "experiment": evidence.plan.experiment,
+        "narrowed": list(evidence.plan.narrowed),
+        "n_planned": len(cells),
+        "n_recorded": len(records),
+        "gaps": _gaps(cells),
+        "data": {**data, **page.data},
+    }
+    return write_with_sidecar(
+        folder,
+        page.name,
+        markdown=f"{_title(evidence.plan, cells)}\n\n{page.markdown}\n",
+        csv=page.table.to_csv(index=False, lineterminator="\n"),
+        records=records,
+        about=about,
+        drawings=page.drawings,
+    )
 
 
 def _title(plan: Plan, cells: pd.DataFrame) -> str:
+    if plan.table["kind"] in WITHOUT_RUNS:
+        return f"**{plan.experiment}**"
     recorded = int(cells["gap"].isna().sum())
     title = f"**{plan.experiment}**: {recorded} of {len(cells)} runs recorded."
     if plan.narrowed:
         title += f" Narrowed to {'; '.join(plan.narrowed)}."
     return title
-
-
-def _write_table(
-    plan: Plan,
-    name: str,
-    text: str,
-    table: pd.DataFrame,
-    cells: pd.DataFrame,
-    records: list[dict[str, Any]],
-    folder: Path,
-) -> Path:
-    about = {
-        "experiment": plan.experiment,
-        "narrowed": list(plan.narrowed),
-        "n_planned": len(cells),
-        "n_recorded": len(records),
-        "gaps": _gaps(cells),
-        "data": {
-            record["identity"]["dataset"]: {key: record["dataset"].get(key) for key in ("source", "sha256")}
-            for record in records
-        },
-    }
-    comma_separated = table.to_csv(index=False, lineterminator="\n")
-    return write_with_sidecar(folder, name, markdown=text, csv=comma_separated, records=records, about=about)
 
 
 def _gaps(cells: pd.DataFrame) -> list[dict[str, Any]]:
@@ -213,6 +186,8 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     PublishError
         If the plan is narrowed, a cell is missing without a reason, or a cell that is published would be lost.
     """
+    if plan.table["kind"] in WITHOUT_RUNS:
+        return write_tables(plan, store, folder)
     if plan.narrowed:
         raise PublishError(f"a narrowed table is not published: {'; '.join(plan.narrowed)}")
     names = {name for cell in plan.cells for name in (cell.dataset, f"{cell.dataset}/{cell.model}")}
@@ -228,6 +203,8 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
         raise PublishError(f"{plan.experiment} has no recorded run; run it first")
     if (cells["gap"] == NOT_RUN).any():
         raise PublishError(_left_out(plan, cells))
+    if "records_of" in plan.table:  # they are published there
+        return write_tables(plan, store, folder, stated)
     lines = _lines(folder, plan, store, recorded)
     written = write_tables(plan, store, folder, stated)
     write_atomically(_records_path(folder, plan), lines)
@@ -274,7 +251,18 @@ def _kind(gap: object) -> str:
 
 def published_records(folder: Path, plan: Plan) -> list[dict[str, Any]]:
     """Return an experiment's published records, each with its ``cell``; none if it has not been published."""
-    path = _records_path(folder, plan)
+    return _read_lines(_records_path(folder, plan))
+
+
+def store_of(plan: Plan, folder: Path = RESULTS) -> RunStore:
+    """Return the run store of a plan; where the plan says so, the published records of another experiment back it."""
+    root = ROOT / plan.runs_dir
+    if "records_of" not in plan.table:
+        return RunStore(root)
+    return BackedStore(root, _read_lines(folder / f"{plan.table['records_of']}_records.jsonl"))
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
@@ -335,7 +323,9 @@ def main(arguments: list[str] | None = None) -> int:
         if is_benchmark(options.experiment):
             return _report_benchmark(options, stated)
         plan = make_plan(options.experiment, overrides=options.overrides)
-        store = RunStore(ROOT / plan.runs_dir)
+        store = store_of(plan)
+        if "records_of" in plan.table:
+            stated = {**_published_reasons(RESULTS / f"{plan.table['records_of']}.json"), **stated}
         if options.command == "table":
             written = write_tables(plan, store, store.tables_dir, stated)
         else:

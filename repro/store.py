@@ -16,7 +16,7 @@ import os
 import shutil
 import socket
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,8 @@ def owner() -> str:
     return f"{socket.gethostname()}.{os.getpid()}"
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that a reader, or a kill at any moment, finds the old file or the whole new one.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file (text as UTF-8) so that a reader, or a kill at any moment, finds the old file or the whole new one.
 
     Raises
     ------
@@ -90,8 +90,8 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with temporary.open("wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
@@ -181,17 +181,7 @@ class RunStore:
         """
         path = self.record_path(identifier)
         record = _read_json(path)
-        if record.get("schema", SCHEMA) != SCHEMA:
-            raise StoreError(
-                f"{path} has schema {record['schema']}, this version reads {SCHEMA}. Delete it to run the cell again."
-            )
-        if faults := _faults(record, self._shape):
-            raise StoreError(f"{path} is no run record: {', '.join(faults)}. Delete it to run the cell again.")
-        if record["run_id"] != identifier or run_id(record["identity"]) != identifier:
-            raise StoreError(
-                f"{path} does not hold the run its name says: its identity has the run id "
-                f"{run_id(record['identity'])}. Delete it to run the cell again."
-            )
+        _check_record(record, identifier, str(path), self._shape)
         return record
 
     def identifiers(self) -> list[str]:
@@ -266,6 +256,47 @@ class RunStore:
                 path.unlink(missing_ok=True)
                 removed.append(path)
         return removed
+
+
+class BackedStore(RunStore):
+    """A run store that reads published records where it has none of its own.
+
+    Parameters
+    ----------
+    root : path
+    published : iterable of mapping
+        Compact records: without ``history``, and with their ``cell``.
+    """
+
+    def __init__(self, root: str | Path, published: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__(root)
+        self._published = {str(record["run_id"]): dict(record) for record in published}
+
+    def has(self, identifier: str) -> bool:
+        """See `RunStore.has`."""
+        return super().has(identifier) or identifier in self._published
+
+    def read(self, identifier: str) -> dict[str, Any]:
+        """See `RunStore.read`."""
+        if super().has(identifier) or identifier not in self._published:
+            return super().read(identifier)
+        record = {"history": {}, **self._published[identifier]}
+        _check_record(record, identifier, f"the published record {identifier}", self._shape)
+        return record
+
+
+def _check_record(record: Mapping[str, Any], identifier: str, where: str, shape: Shape) -> None:
+    """Refuse a record that was made by another version, is not whole, or is not the run that it is taken for."""
+    again = "Delete it to run the cell again."
+    if record.get("schema", SCHEMA) != SCHEMA:
+        raise StoreError(f"{where} has schema {record['schema']}, this version reads {SCHEMA}. {again}")
+    if faults := _faults(record, shape):
+        raise StoreError(f"{where} is no run record: {', '.join(faults)}. {again}")
+    if record["run_id"] != identifier or run_id(record["identity"]) != identifier:
+        raise StoreError(
+            f"{where} does not hold the run its name says: its identity has the run id {run_id(record['identity'])}. "
+            f"{again}"
+        )
 
 
 def _faults(record: Mapping[str, Any], shape: Shape) -> list[str]:

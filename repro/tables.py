@@ -28,6 +28,16 @@ def in_paper_units(metric: str, value: float) -> float:
     return 100 * value if metric in _PERCENT else value
 
 
+def is_greater_better(metric: str) -> bool:
+    """Tell the direction of a metric."""
+    return metric in _PERCENT
+
+
+def metric_title(metric: str) -> str:
+    """Name a metric with its unit, for headings."""
+    return f"{metric.replace('_', ' ')}{' %' if metric in _PERCENT else ''}"
+
+
 def format_score(metric: str, value: float) -> str:
     """Format a score in the paper's units with the paper's digits."""
     return f"{value:.2f}" if metric in _PERCENT else f"{value:.5f}"
@@ -227,8 +237,7 @@ def comparison_markdown(table: pd.DataFrame) -> str:
 def _with_metric(row: dict[str, Any]) -> str:
     if pd.isna(row["metric"]):
         return str(row["dataset"])
-    unit = " %" if row["metric"] in _PERCENT else ""
-    return f"{row['dataset']} ({str(row['metric']).replace('_', ' ')}{unit})"
+    return f"{row['dataset']} ({metric_title(row['metric'])})"
 
 
 def _score(row: dict[str, Any], key: str) -> str:

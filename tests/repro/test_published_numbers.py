@@ -93,6 +93,19 @@ def test_sparse_splits(paper: str, project_root: Path, number: int, caption: str
     assert ours == expected
 
 
+def test_table4_sizes(paper: str, project_root: Path) -> None:
+    tasks = {"classification": "multiclass", "regression": "regression", "multi-label": "multilabel"}
+    names = {**COLUMNS, "MNIST-inpainting": "mnist_inpainting"}
+    columns = ("Train", "Test", "Features", "Outputs")
+    found = cells(paper, "**Datasets** [tab. IV]")
+    expected = {
+        names[row]: [*(found[row, c].replace(",", "").rstrip("*") for c in columns), tasks[found[row, "Problem"]]]
+        for row in dict.fromkeys(row for row, _ in found)
+    }
+    table = read(project_root, 4).set_index("dataset").drop(columns="source")
+    assert {name: row.tolist() for name, row in table.iterrows()} == expected
+
+
 def test_table8_hessians(paper: str, project_root: Path) -> None:
     expected = {(dataset(c), HESSIANS[r]): text for (r, c), text in cells(paper, "diagonal** [tab. VIII]").items()}
     table = read(project_root, 8)
