@@ -80,6 +80,44 @@ def growth_bars(growth: pd.DataFrame, bound: float) -> dict[str, bytes]:
         return _rendered(figure)
 
 
+def critical_differences(panels: Mapping[str, tuple[pd.Series, pd.DataFrame, float]], alpha: float) -> dict[str, bytes]:
+    """Draw critical-difference diagrams (Demšar 2006), one below the other.
+
+    Parameters
+    ----------
+    panels : mapping
+        Title to mean rank of each model, p value of each pair, and critical difference.
+    alpha : float
+        Models whose p value is not below it are joined by a bar.
+    """
+    from scikit_posthocs import critical_difference_diagram  # loads seaborn, which no other figure needs
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(7, 2.4 * len(panels)), layout="constrained")
+        for place, (title, (ranks, p_values, distance)) in enumerate(panels.items(), 1):
+            axes = figure.add_subplot(len(panels), 1, place)
+            # Numbers stand for the names: the library keeps sets, which have another order of names in each process.
+            numbers = range(len(ranks))
+            drawn = critical_difference_diagram(
+                pd.Series(ranks.to_numpy(), index=numbers),
+                pd.DataFrame(p_values.loc[ranks.index, ranks.index].to_numpy(), index=numbers, columns=numbers),
+                alpha=alpha,
+                ax=axes,
+                label_fmt_left="{label}",
+                label_fmt_right="{label}",
+                elbow_props={"color": "black", "linewidth": 0.8},
+                text_h_margin=0.03,
+            )
+            for text in drawn["labels"]:
+                model = ranks.index[int(text.get_text())]
+                text.set_text(f"{model} ({ranks[model]:.2f})")
+            best = ranks.min()
+            axes.plot([best, best + distance], [1.8, 1.8], color="black", marker="|")  # above the ticks' labels
+            axes.text(best + distance, 1.8, f"  critical difference {distance:.2f}", va="center")
+            axes.set_title(title, loc="left")
+        return _rendered(figure)
+
+
 def _rendered(figure: Figure) -> dict[str, bytes]:
     png, svg = BytesIO(), StringIO()
     figure.savefig(png, format="png", dpi=150, metadata={"Software": None})

@@ -17,13 +17,14 @@ from typing import Any
 import pandas as pd
 
 import datasets
-from repro import tables
+from repro import significance_report, tables
 from repro.bench.plan import BenchError, is_benchmark, make_bench_plan
 from repro.bench.report import BenchReportError, publish_bench, write_report
 from repro.plan import Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
+from repro.published import PublishedStore, published_records, records_path
 from repro.sidecar import write_with_sidecar
-from repro.store import RunStore, StoreError, write_atomically
+from repro.store import RunStore, StoreError, seal, write_atomically
 
 RESULTS = ROOT / "results"
 NOT_RUN = "not run"
@@ -88,6 +89,7 @@ def _first_line(text: str, length: int = 200) -> str:
 def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Turn records into one row a run, see `repro.tables.summarise`."""
     columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds"]
+    columns += ["n_train", "n_test"]
     rows = [
         {
             "run_id": record["run_id"],
@@ -98,6 +100,8 @@ def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             "best_round": _mean_round(record["best_round"]),
             "n_trees": record["n_trees"],
             "train_seconds": record["seconds"]["train"],
+            "n_train": record["dataset"]["n_fit"] + record["dataset"]["n_validation"],
+            "n_test": record["dataset"]["n_test"],
         }
         for record in records
     ]
@@ -122,6 +126,8 @@ def write_tables(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str,
     runs = run_frame(records)
     if plan.table.get("kind") == "grid":
         return _write_grids(plan, cells, runs, records, folder)
+    if plan.table.get("kind") in significance_report.KINDS:
+        return _write_significance(plan, cells, runs, records, folder)
     published = pd.read_csv(ROOT / plan.table["published"])
     table = tables.comparison(cells, runs, published)
     text = f"{_title(plan, cells)}\n\n{tables.comparison_markdown(table)}\n\n{LEGEND}\n"
@@ -146,6 +152,18 @@ def _write_grids(
     return written
 
 
+def _write_significance(
+    plan: Plan, cells: pd.DataFrame, runs: pd.DataFrame, records: list[dict[str, Any]], folder: Path
+) -> list[Path]:
+    recorded = cells.merge(runs.drop(columns=["seed"]), on="run_id", how="inner")
+    confidence = pd.read_csv(ROOT / plan.table["published"])
+    scores = pd.read_csv(ROOT / plan.table["scores"])
+    made = significance_report.KINDS[plan.table["kind"]](recorded, confidence, scores)
+    text = f"{_title(plan, cells)}\n\n{made.markdown}\n"
+    path = _write_table(plan, plan.name, text, made.table, cells, records, folder, made.drawings, made.about)
+    return [path, *(folder / f"{plan.name}.{ending}" for ending in made.drawings)]
+
+
 def _title(plan: Plan, cells: pd.DataFrame) -> str:
     recorded = int(cells["gap"].isna().sum())
     title = f"**{plan.experiment}**: {recorded} of {len(cells)} runs recorded."
@@ -162,9 +180,12 @@ def _write_table(
     cells: pd.DataFrame,
     records: list[dict[str, Any]],
     folder: Path,
+    drawings: Mapping[str, bytes] | None = None,
+    found: Mapping[str, Any] | None = None,
 ) -> Path:
     about = {
         "experiment": plan.experiment,
+        **({"records_of": plan.table["records_of"]} if "records_of" in plan.table else {}),
         "narrowed": list(plan.narrowed),
         "n_planned": len(cells),
         "n_recorded": len(records),
@@ -173,9 +194,12 @@ def _write_table(
             record["identity"]["dataset"]: {key: record["dataset"].get(key) for key in ("source", "sha256")}
             for record in records
         },
+        **(found or {}),
     }
     comma_separated = table.to_csv(index=False, lineterminator="\n")
-    return write_with_sidecar(folder, name, markdown=text, csv=comma_separated, records=records, about=about)
+    return write_with_sidecar(
+        folder, name, markdown=text, csv=comma_separated, records=records, about=about, drawings=drawings
+    )
 
 
 def _gaps(cells: pd.DataFrame) -> list[dict[str, Any]]:
@@ -202,7 +226,8 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     plan : Plan
         The whole experiment.
     store : RunStore
-        Whose records are published.
+        Whose records are published. A table made from another experiment's records (``records_of``) is made from the
+        published ones instead, so that what is published agrees; they are not published twice.
     folder : Path
         The published results.
     stated : mapping
@@ -221,17 +246,28 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
             f"{', '.join(unknown)} is no cell of {plan.experiment}; there are {', '.join(sorted(names))}"
         )
     _forget_old_notes(plan, store)
-    stated = {**_published_reasons(folder / f"{plan.name}.json"), **stated}
+    source = plan.table.get("records_of")
+    if source:
+        store = PublishedStore(store.root, published_records(folder, source))
+    stated = {
+        **(_published_reasons(folder / f"{source}.json") if source else {}),
+        **_published_reasons(folder / f"{plan.name}.json"),
+        **stated,
+    }
     cells = cell_frame(plan, store, stated)
     recorded = [cell for cell in plan.cells if store.has(cell.run_id)]
     if not recorded:
-        raise PublishError(f"{plan.experiment} has no recorded run; run it first")
+        raise PublishError(
+            f"{plan.experiment} has no recorded run; {f'publish {source}' if source else 'run it'} first"
+        )
     if (cells["gap"] == NOT_RUN).any():
         raise PublishError(_left_out(plan, cells))
+    if source:
+        return write_tables(plan, store, folder, stated)
     lines = _lines(folder, plan, store, recorded)
     written = write_tables(plan, store, folder, stated)
-    write_atomically(_records_path(folder, plan), lines)
-    return [*written, _records_path(folder, plan)]
+    write_atomically(records_path(folder, plan.name), lines)
+    return [*written, records_path(folder, plan.name)]
 
 
 def _forget_old_notes(plan: Plan, store: RunStore) -> None:
@@ -272,20 +308,10 @@ def _kind(gap: object) -> str:
     return NOT_RUN if gap == NOT_RUN else "missing for a stated reason"
 
 
-def published_records(folder: Path, plan: Plan) -> list[dict[str, Any]]:
-    """Return an experiment's published records, each with its ``cell``; none if it has not been published."""
-    path = _records_path(folder, plan)
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
-
-
-def _records_path(folder: Path, plan: Plan) -> Path:
-    return folder / f"{plan.name}_records.jsonl"
-
-
 def _lines(folder: Path, plan: Plan, store: RunStore, recorded: Sequence[Cell]) -> str:
     """Return the compact records, one a line, after checking that no published cell gets lost."""
-    path = _records_path(folder, plan)
-    published = published_records(folder, plan)
+    path = records_path(folder, plan.name)
+    published = published_records(folder, plan.name)
     lost = {_text(record["cell"]) for record in published} - {_text(cell.key) for cell in recorded}
     if lost:
         shown = ", ".join(sorted(lost)[:5]) + (", …" if len(lost) > 5 else "")
@@ -293,7 +319,7 @@ def _lines(folder: Path, plan: Plan, store: RunStore, recorded: Sequence[Cell]) 
             f"{len(lost)} cells published in {path.name} have no record here ({shown}); publishing would lose them. "
             "Run them first: a narrowed or partial run never overwrites a published table."
         )
-    return "".join(_text({"cell": cell.key, **_compact(store.read(cell.run_id))}) + "\n" for cell in recorded)
+    return "".join(_text(seal({"cell": cell.key, **_compact(store.read(cell.run_id))})) + "\n" for cell in recorded)
 
 
 def _text(value: Mapping[str, Any]) -> str:
@@ -337,6 +363,9 @@ def main(arguments: list[str] | None = None) -> int:
         plan = make_plan(options.experiment, overrides=options.overrides)
         store = RunStore(ROOT / plan.runs_dir)
         if options.command == "table":
+            if source := plan.table.get("records_of"):  # also on a fresh clone, which has no runs of its own
+                store = PublishedStore(store.root, published_records(RESULTS, source), local=True)
+                stated = {**_published_reasons(RESULTS / f"{source}.json"), **stated}
             written = write_tables(plan, store, store.tables_dir, stated)
         else:
             written = publish(plan, store, RESULTS, stated)

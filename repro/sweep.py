@@ -26,7 +26,8 @@ from repro.job import Runner, complete_in_process
 from repro.plan import RUNS_DIR, Cell, Plan, PlanError, make_plan
 from repro.progress import Display, Forecast
 from repro.provenance import ROOT, usable_cpus
-from repro.report import RESULTS, published_records, write_tables
+from repro.published import published_records
+from repro.report import RESULTS, write_tables
 from repro.run import run_cell
 from repro.store import RunStore, StoreError
 
@@ -92,7 +93,7 @@ def run_sweep(
         missing = [cell for cell in plan.cells if not store.has(cell.run_id)]
         runnable = _with_data(missing, store)
         processes, threads = _divide(len(runnable), processes)
-        forecast = Forecast([*published_records(RESULTS, plan), *records], processes)
+        forecast = Forecast([*published_records(RESULTS, plan.name), *records], processes)
         mirrored = []
         with Display(len(runnable)) as display, _worker_environment(threads):
             display.say(

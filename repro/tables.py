@@ -28,6 +28,11 @@ def in_paper_units(metric: str, value: float) -> float:
     return 100 * value if metric in _PERCENT else value
 
 
+def higher_is_better(metric: str) -> bool:
+    """Tell whether a larger score is a better one: so for shares of rows, not for errors."""
+    return metric in _PERCENT
+
+
 def format_score(metric: str, value: float) -> str:
     """Format a score in the paper's units with the paper's digits."""
     return f"{value:.2f}" if metric in _PERCENT else f"{value:.5f}"

@@ -1,0 +1,487 @@
+"""Statistical comparison of methods over seeds and over data sets: data frames in, data frames out.
+
+Sources
+-------
+- Zhang and Jung, arXiv:1909.04373, Appendix C: confidence from Student's t over ten random trials.
+- Student, "The probable error of a mean", Biometrika 6 (1908): the same statement for paired differences.
+- Nadeau and Bengio, "Inference for the generalization error", Machine Learning 52 (2003): the corrected variance.
+- Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945).
+- Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006): Friedman, Iman-Davenport,
+  Nemenyi, Holm against a control, and the critical difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+LEVEL = 0.95
+"""Of confidence intervals; 1 - LEVEL is the level of significance."""
+_DIGITS = 10  # scores that agree so far are equal: their differences would otherwise be ranked by rounding errors
+_ENUMERATED = 13  # up to so many differences, all signs are enumerated: 2**13 sums of ranks
+_KEY = ["dataset", "protocol"]
+
+
+@dataclass(frozen=True)
+class TTest:
+    """Student's t on paired differences.
+
+    Attributes
+    ----------
+    n : int
+        Number of differences.
+    mean, sd : float
+        Their mean and sample standard deviation.
+    t : float
+        Infinite where all differences are the same and not zero, 0 where all are zero.
+    confidence : float
+        P(T <= t) with n - 1 degrees of freedom: the paper's confidence that the first method is better.
+    p : float
+        Two-sided.
+    low, high : float
+        `LEVEL` confidence interval of the mean.
+    """
+
+    n: int
+    mean: float
+    sd: float
+    t: float
+    confidence: float
+    p: float
+    low: float
+    high: float
+
+
+def paired_t(differences: ArrayLike, test_over_train: float = 0.0) -> TTest:
+    """Test whether paired differences have mean zero.
+
+    Parameters
+    ----------
+    differences : array_like of shape (n,)
+        First method minus second, one value a seed.
+    test_over_train : float
+        Number of test rows over number of training rows. Random splits of one data set overlap, so their scores are
+        not independent; Nadeau and Bengio replace the variance factor 1 / n by 1 / n + test_over_train. 0: the
+        uncorrected test, which is the paper's.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two differences, or one is not finite.
+    """
+    values = _checked(differences)
+    n = len(values)
+    if n < 2:
+        raise ValueError(f"a t test needs the differences of at least 2 seeds, not of {n}: one has no spread")
+    mean, sd = float(values.mean()), float(values.std(ddof=1))
+    error = sd * math.sqrt(1 / n + test_over_train)
+    t = mean / error if error > 0 else float(np.sign(mean)) * math.inf if mean else 0.0
+    reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
+    return TTest(
+        n=n,
+        mean=mean,
+        sd=sd,
+        t=t,
+        confidence=float(stats.t.cdf(t, n - 1)),
+        p=float(2 * stats.t.sf(abs(t), n - 1)),
+        low=mean - reach,
+        high=mean + reach,
+    )
+
+
+def unpaired_confidence(first: ArrayLike, second: ArrayLike) -> float:
+    """Return P(T <= t) of the two-sample test with pooled variance, as if the trials of two methods were unrelated.
+
+    Raises
+    ------
+    ValueError
+        If a method has fewer than two scores, or one is not finite.
+    """
+    a, b = _checked(first), _checked(second)
+    if min(len(a), len(b)) < 2:
+        raise ValueError(f"a t test needs at least 2 scores a method, not {len(a)} and {len(b)}")
+    degrees = len(a) + len(b) - 2
+    pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / degrees
+    difference = round(float(a.mean() - b.mean()), _DIGITS)
+    if pooled == 0:
+        return float(np.sign(difference) / 2 + 0.5)
+    return float(stats.t.cdf(difference / math.sqrt(pooled * (1 / len(a) + 1 / len(b))), degrees))
+
+
+def implied_sd(difference: float, confidence: float, n: int, *, paired: bool) -> float:
+    """Return the standard deviation that a published difference of means and its confidence imply.
+
+    Parameters
+    ----------
+    difference : float
+        Of the means, positive where the first method is better.
+    confidence : float
+        Between 0 and 1, on the side of 0.5 that the difference is on.
+    n : int
+        Trials a method.
+    paired : bool
+        Whether the differences of pairs were tested (their standard deviation is returned) or two samples (that of
+        one method is, taken as equal for both).
+
+    Raises
+    ------
+    ValueError
+        If no standard deviation gives that confidence.
+    """
+    if not 0 < confidence < 1 or (difference > 0) != (confidence > 0.5) or difference == 0:
+        raise ValueError(f"no spread gives a difference of {difference:g} the confidence {confidence:g}")
+    if paired:
+        return float(difference * math.sqrt(n) / stats.t.ppf(confidence, n - 1))
+    return float(difference / math.sqrt(2 / n) / stats.t.ppf(confidence, 2 * n - 2))
+
+
+def same_variance_p(first_sd: float, second_sd: float, degrees: int) -> float:
+    """Return the two-sided p value of the F test that two standard deviations, each of `degrees`, are of equal ones."""
+    ratio = (first_sd / second_sd) ** 2
+    return float(2 * min(stats.f.cdf(ratio, degrees, degrees), stats.f.sf(ratio, degrees, degrees)))
+
+
+@dataclass(frozen=True)
+class SignedRank:
+    """Wilcoxon's signed-rank test.
+
+    Attributes
+    ----------
+    statistic : float
+        The smaller of the two sums of ranks.
+    p : float
+        Two-sided.
+    effect : float
+        Matched-pairs rank-biserial correlation, (R+ - R-) / (R+ + R-): 1 where the first method always wins.
+    """
+
+    statistic: float
+    p: float
+    effect: float
+
+
+def signed_rank(differences: ArrayLike) -> SignedRank:
+    """Test whether paired differences are symmetric about zero.
+
+    The ranks of zero differences are split evenly between both sums, as Demšar does. Up to 13 differences, p is exact,
+    also with ties and zeros, by going through all signs; above, as SciPy has it: exact up to 50 without ties or zeros,
+    else a normal approximation.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two differences, or one is not finite.
+    """
+    values = _checked(differences)
+    n = len(values)
+    if n < 2:
+        raise ValueError(f"a signed-rank test needs the differences of at least 2 seeds, not of {n}")
+    if not values.any():
+        return SignedRank(statistic=n * (n + 1) / 4, p=1.0, effect=0.0)
+    ties = len(np.unique(np.abs(values))) < n or (values == 0).any()
+    method: Any = "asymptotic" if ties else "auto"
+    if n <= _ENUMERATED:
+        method = stats.PermutationMethod(n_resamples=2**n)
+    found = stats.wilcoxon(values, zero_method="zsplit", method=method)
+    ranks = stats.rankdata(np.abs(values))
+    return SignedRank(
+        statistic=float(found.statistic),
+        p=float(found.pvalue),
+        effect=float((ranks * np.sign(values)).sum() / ranks.sum()),
+    )
+
+
+def _checked(values: ArrayLike) -> NDArray[np.float64]:
+    checked = np.round(np.asarray(values, dtype=np.float64), _DIGITS)
+    if checked.ndim != 1 or not np.isfinite(checked).all():
+        raise ValueError(f"expected a row of finite numbers, not {np.asarray(values).tolist()}")
+    return checked
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p values for their number by Holm's step-down method; NaN stays NaN and does not count."""
+    from statsmodels.stats.multitest import multipletests  # takes a second to load, which sweeps need not wait for
+
+    adjusted = np.asarray(p_values, dtype=np.float64).copy()
+    known = ~np.isnan(adjusted)
+    if known.any():
+        adjusted[known] = multipletests(adjusted[known], method="holm")[1]
+    return [float(value) for value in adjusted]
+
+
+def compare(runs: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Compare every method with the reference on each data set, seed by seed.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        One row a run: ``dataset``, ``protocol``, ``model``, ``seed``, ``metric``, ``higher_is_better``, ``score``,
+        ``n_train`` (all rows that training saw, those it was stopped on among them), ``n_test``.
+    reference : str
+        A model.
+
+    Returns
+    -------
+    DataFrame
+        One row a data set, protocol and other model in order of appearance. Only seeds that both have are compared;
+        ``n`` counts them and ``note`` names the others. ``reference_mean``, ``reference_sd``, ``mean`` and ``other_sd``
+        are over those seeds. ``difference`` is positive where the reference is better, in
+        the score's units; ``effect`` is it over the standard deviation ``sd`` of the pairs (Cohen's d_z); ``wins`` and
+        ``losses`` count seeds. ``confidence``, ``t``, ``p``, ``low``, ``high`` are the paper's test (see `paired_t`),
+        with ``corrected_`` before them Nadeau and Bengio's; ``corrected_p_holm`` is adjusted for the number of models
+        on that data set. ``unpaired_confidence`` is what the paper's would be without pairs. ``wilcoxon_statistic``,
+        ``wilcoxon_p``, ``rank_biserial``: see `signed_rank`. With fewer than two common seeds all of these are NaN.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, a seed is there twice, or metrics or numbers of rows do not agree.
+    """
+    check_runs(runs)
+    rows: list[dict[str, Any]] = []
+    for (dataset, protocol), group in runs.groupby(_KEY, sort=False):
+        own = [_compare_one(group, reference, other) for other in dict.fromkeys(group["model"]) if other != reference]
+        adjusted = holm([row.get("corrected_p", math.nan) for row in own])
+        rows += [
+            {"dataset": dataset, "protocol": protocol, **row, "corrected_p_holm": p}
+            for row, p in zip(own, adjusted, strict=True)
+        ]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+_T_COLUMNS = ["t", "confidence", "p", "low", "high"]
+_COLUMNS = [
+    *[
+        *_KEY,
+        "model",
+        "metric",
+        "n",
+        "reference_mean",
+        "reference_sd",
+        "mean",
+        "other_sd",
+        "difference",
+        "sd",
+        "effect",
+        "wins",
+        "losses",
+    ],
+    *_T_COLUMNS,
+    "unpaired_confidence",
+    "test_over_train",
+    *(f"corrected_{name}" for name in _T_COLUMNS),
+    *["corrected_p_holm", "wilcoxon_statistic", "wilcoxon_p", "rank_biserial", "note"],
+]
+
+
+def check_runs(runs: pd.DataFrame) -> None:
+    """Refuse runs that cannot be compared, see `compare`."""
+    bad = runs[~np.isfinite(runs["score"].astype(float))]
+    if len(bad):
+        raise ValueError(f"not a finite score: {_named(bad.iloc[0])}; its record must be looked at")
+    twice = runs[runs.duplicated([*_KEY, "model", "seed"])]
+    if len(twice):
+        raise ValueError(f"two scores of one run: {_named(twice.iloc[0])}; give each seed once")
+    for key, group in runs.groupby(_KEY, sort=False):
+        if group["metric"].nunique() > 1 or group["higher_is_better"].nunique() > 1:
+            raise ValueError(f"{' '.join(map(str, key))}: scores of {', '.join(group['metric'].unique())} together")
+        sizes = group[["n_train", "n_test"]].drop_duplicates()
+        if len(sizes) > 1:
+            raise ValueError(
+                f"{' '.join(map(str, key))}: runs of different numbers of training and test rows, "
+                f"{sizes.to_numpy().tolist()}; they are not trials of one experiment"
+            )
+
+
+def _named(row: pd.Series) -> str:
+    return f"{row['dataset']} {row['model']} {row['protocol']} seed {row['seed']} is {row['score']}"
+
+
+def _compare_one(group: pd.DataFrame, reference: str, other: str) -> dict[str, Any]:
+    """Compare two models on one data set and protocol."""
+    pairs = group[group["model"].isin([reference, other])].pivot(index="seed", columns="model", values="score")
+    pairs = pairs.reindex(columns=[reference, other])
+    common = pairs.dropna()
+    sign = 1 if group["higher_is_better"].iloc[0] else -1
+    differences = (sign * (common[reference] - common[other])).round(_DIGITS).to_numpy()
+    ratio = float(group["n_test"].iloc[0] / group["n_train"].iloc[0])
+    return {
+        "model": other,
+        "metric": group["metric"].iloc[0],
+        "n": len(common),
+        "reference_mean": common[reference].mean(),
+        "reference_sd": common[reference].std(),
+        "mean": common[other].mean(),
+        "other_sd": common[other].std(),
+        "difference": differences.mean() if len(common) else math.nan,
+        "wins": int((differences > 0).sum()),
+        "losses": int((differences < 0).sum()),
+        "test_over_train": ratio,
+        **(_tests(differences, common[reference], common[other], sign, ratio) if len(common) > 1 else {}),
+        "note": "; ".join(_notes(pairs, differences)),
+    }
+
+
+def _tests(
+    differences: NDArray[np.float64], first: pd.Series, second: pd.Series, sign: int, ratio: float
+) -> dict[str, Any]:
+    plain, corrected, ranks = paired_t(differences), paired_t(differences, ratio), signed_rank(differences)
+    return {
+        "sd": plain.sd,
+        "effect": plain.mean / plain.sd if plain.sd else math.nan,
+        **{name: getattr(plain, name) for name in _T_COLUMNS},
+        **{f"corrected_{name}": getattr(corrected, name) for name in _T_COLUMNS},
+        "unpaired_confidence": unpaired_confidence(sign * first, sign * second),
+        "wilcoxon_statistic": ranks.statistic,
+        "wilcoxon_p": ranks.p,
+        "rank_biserial": ranks.effect,
+    }
+
+
+def _notes(pairs: pd.DataFrame, differences: NDArray[np.float64]) -> Iterator[str]:
+    for model in pairs.columns:
+        missing = [str(seed) for seed in pairs.index[pairs[model].isna()]]
+        if missing and len(missing) < len(pairs):
+            yield f"{model} has no seed {', '.join(missing)}"
+        elif missing:
+            yield f"no run of {model}"
+    if len(differences) == 1:
+        yield "one seed: no spread"
+    elif len(differences) and not differences.any():
+        yield "all differences are zero"
+    elif len(differences) and (differences == differences[0]).all():
+        yield "all differences are the same"
+
+
+def mean_scores(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Average the scores of one protocol so that methods can be ranked over data sets.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        See `compare`, of one protocol.
+
+    Returns
+    -------
+    scores : DataFrame
+        A row a data set, a column a model; higher is better (errors are negated). Means over the seeds that all these
+        models have, since the splits differ in difficulty.
+    left_out : dict of str to list of str
+        Models that lack a data set, or share no seed of it with the others, and which: ranks need every cell.
+    """
+    check_runs(runs)
+    datasets, models = list(dict.fromkeys(runs["dataset"])), list(dict.fromkeys(runs["model"]))
+    have = set(zip(runs["dataset"], runs["model"], strict=True))
+    left_out = {model: gaps for model in models if (gaps := [d for d in datasets if (d, model) not in have])}
+    kept = [model for model in models if model not in left_out]
+    rows = {}
+    for dataset, group in runs[runs["model"].isin(kept)].groupby("dataset", sort=False):
+        seeds = group.pivot(index="seed", columns="model", values="score").dropna()
+        if seeds.empty:
+            raise ValueError(f"{dataset}: no seed is recorded for all of {', '.join(kept)}")
+        sign = 1 if group["higher_is_better"].iloc[0] else -1
+        rows[dataset] = (sign * seeds.mean()).round(_DIGITS)
+    return pd.DataFrame(rows).T.reindex(columns=kept), left_out
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Friedman's test over data sets and what follows it (Demšar 2006).
+
+    Attributes
+    ----------
+    n : int
+        Number of data sets.
+    ranks : Series
+        Mean rank of each model, best first; 1 is best.
+    chi2, chi2_p : float
+        Friedman's statistic, corrected for ties, and its p value.
+    f, f_p : float
+        Iman and Davenport's statistic, less conservative, and its p value; infinite where all data sets agree.
+    kendall_w : float
+        Agreement of the data sets, 0 to 1: the effect size.
+    critical_difference : float
+        Mean ranks further apart than this differ by Nemenyi's test.
+    nemenyi : DataFrame
+        p value of each pair of models.
+    control : DataFrame
+        ``model``, ``difference`` (its mean rank minus the control's), ``z``, ``p``, ``p_holm``.
+    """
+
+    n: int
+    ranks: pd.Series
+    chi2: float
+    chi2_p: float
+    f: float
+    f_p: float
+    kendall_w: float
+    critical_difference: float
+    nemenyi: pd.DataFrame
+    control: pd.DataFrame
+
+
+def critical_value(k: int, alpha: float = 1 - LEVEL) -> float:
+    """Return Nemenyi's q: the studentized range's quantile for `k` models and infinite degrees, over the root of 2."""
+    return float(stats.studentized_range.ppf(1 - alpha, k, np.inf) / math.sqrt(2))
+
+
+def rank_over_datasets(scores: pd.DataFrame, control: str) -> Ranking:
+    """Rank models over data sets and test the ranks.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        A row a data set, a column a model; higher is better. Equal scores share their mean rank.
+    control : str
+        Column that the others are compared with.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two data sets or three models, a score is not finite, or the control is missing.
+    """
+    n, k = scores.shape
+    if n < 2 or k < 3:
+        raise ValueError(f"Friedman's test needs at least 2 data sets and 3 models, not {n} and {k}")
+    if not np.isfinite(scores.to_numpy(dtype=float)).all():
+        raise ValueError(f"every model needs a finite score on every data set:\n{scores}")
+    if control not in scores:
+        raise ValueError(f"{control} is not among {', '.join(map(str, scores.columns))}")
+    from scikit_posthocs import posthoc_nemenyi_friedman  # loads seaborn, which sweeps need not wait for
+
+    losses = -scores
+    ranks = losses.rank(axis=1).mean()
+    if (losses.nunique(axis=1) == 1).all():
+        chi2, chi2_p = 0.0, 1.0
+    else:
+        chi2, chi2_p = map(float, stats.friedmanchisquare(*losses.to_numpy().T))
+    rest = n * (k - 1) - chi2
+    f = (n - 1) * chi2 / rest if rest > 1e-9 else math.inf
+    return Ranking(
+        n=n,
+        ranks=ranks.sort_values(kind="stable"),
+        chi2=chi2,
+        chi2_p=chi2_p,
+        f=f,
+        f_p=float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))),
+        kendall_w=chi2 / (n * (k - 1)),
+        critical_difference=critical_value(k) * math.sqrt(k * (k + 1) / (6 * n)),
+        nemenyi=posthoc_nemenyi_friedman(losses),
+        control=_against_control(ranks, control, math.sqrt(k * (k + 1) / (6 * n))),
+    )
+
+
+def _against_control(ranks: pd.Series, control: str, error: float) -> pd.DataFrame:
+    others = ranks.drop(control)
+    z = (others - ranks[control]) / error
+    p = 2 * stats.norm.sf(np.abs(z))
+    return pd.DataFrame(
+        {"model": others.index, "difference": (z * error).to_numpy(), "z": z.to_numpy(), "p": p, "p_holm": holm(p)}
+    )
