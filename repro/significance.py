@@ -5,6 +5,7 @@ Sources
 - Zhang and Jung, arXiv:1909.04373, Appendix C: confidence from Student's t over ten random trials.
 - Student, "The probable error of a mean", Biometrika 6 (1908): the same statement for paired differences.
 - Nadeau and Bengio, "Inference for the generalization error", Machine Learning 52 (2003): the corrected variance.
+- Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
 - Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945).
 - Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006): Friedman, Iman-Davenport,
   Nemenyi, Holm against a control, and the critical difference.
@@ -13,7 +14,7 @@ Sources
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,14 +206,12 @@ def _checked(values: ArrayLike) -> NDArray[np.float64]:
     return checked
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: ArrayLike) -> list[float]:
     """Adjust p values for their number by Holm's step-down method; NaN stays NaN and does not count."""
-    from statsmodels.stats.multitest import multipletests  # takes a second to load, which sweeps need not wait for
-
     adjusted = np.asarray(p_values, dtype=np.float64).copy()
-    known = ~np.isnan(adjusted)
-    if known.any():
-        adjusted[known] = multipletests(adjusted[known], method="holm")[1]
+    order = np.argsort(adjusted)[: int((~np.isnan(adjusted)).sum())]  # NaN comes last
+    stepped = adjusted[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
     return [float(value) for value in adjusted]
 
 

@@ -203,17 +203,15 @@ def _ranking_markdown(ranking: significance.Ranking, left_out: Mapping[str, list
     if ranking.f_p >= ALPHA:
         lines.append("The ranks do not differ significantly, so that what follows tells no two methods apart.")
     lines += [f"Left out: {model}, without {', '.join(gaps)}." for model, gaps in left_out.items()]
-    control = ranking.control.set_index("model")
+    control = {row["model"]: row for row in _dicts(ranking.control)}
+    nemenyi = ranking.nemenyi[REFERENCE].to_dict()
     rows = []
-    for model, rank in ranking.ranks.items():
-        row = [str(model), f"{rank:.2f}"]
-        if model == REFERENCE:
-            rows.append([*row, *[_EMPTY] * 4])
-            continue
-        own = control.loc[model]
-        nemenyi = float(ranking.nemenyi.loc[REFERENCE, model])
-        row += [f"{own['difference']:+.2f}", probability(nemenyi), probability(own["p"]), probability(own["p_holm"])]
-        rows.append(row)
+    for model, rank in ranking.ranks.to_dict().items():
+        tests = [_EMPTY] * 4
+        if own := control.get(model):
+            p_values = (nemenyi[model], own["p"], own["p_holm"])
+            tests = [f"{own['difference']:+.2f}", *(probability(p) for p in p_values)]
+        rows.append([str(model), f"{rank:.2f}", *tests])
     head = ["method", "mean rank", f"behind {REFERENCE}", "p Nemenyi", f"p against {REFERENCE}", "Holm"]
     return "\n\n".join([" ".join(lines), tabulate(rows, head, tablefmt="pipe", disable_numparse=True)])
 
