@@ -158,7 +158,10 @@ def _write_significance(
     recorded = cells.merge(runs.drop(columns=["seed"]), on="run_id", how="inner")
     confidence = pd.read_csv(ROOT / plan.table["published"])
     scores = pd.read_csv(ROOT / plan.table["scores"])
-    made = significance_report.KINDS[plan.table["kind"]](recorded, confidence, scores)
+    try:
+        made = significance_report.KINDS[plan.table["kind"]](recorded, confidence, scores)
+    except ValueError as error:
+        raise PublishError(f"{plan.experiment} cannot be made from these records: {error}") from error
     text = f"{_title(plan, cells)}\n\n{made.markdown}\n"
     path = _write_table(plan, plan.name, text, made.table, cells, records, folder, made.drawings, made.about)
     return [path, *(folder / f"{plan.name}.{ending}" for ending in made.drawings)]

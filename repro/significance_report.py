@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from repro import figures, significance, tables
+from repro import figures, ranks, significance, tables
 
 REFERENCE = "gbdt_mo"
 TRIALS = 10
@@ -115,13 +115,13 @@ def _titled(protocol: str) -> str:
     return "Published values (Table V)" if protocol == _PUBLISHED else f"{protocol} protocol"
 
 
-def _rankings(runs: pd.DataFrame) -> tuple[dict[str, significance.Ranking], dict[str, dict[str, list[str]]]]:
+def _rankings(runs: pd.DataFrame) -> tuple[dict[str, ranks.Ranking], dict[str, dict[str, list[str]]]]:
     """Rank each protocol's methods, where there is enough to rank."""
     rankings, left_out = {}, {}
     for protocol, group in runs.groupby("protocol", sort=False):
-        scores, gaps = significance.mean_scores(group)
+        scores, gaps = ranks.mean_scores(group)
         if len(scores) > 1 and scores.shape[1] > 2 and REFERENCE in scores:
-            rankings[str(protocol)] = significance.rank_over_datasets(scores, REFERENCE)
+            rankings[str(protocol)] = ranks.rank_over_datasets(scores, REFERENCE)
             left_out[str(protocol)] = gaps
     return rankings, left_out
 
@@ -192,7 +192,7 @@ def _equals(p: float) -> str:
     return text if text[0] in "<>" else f"= {text}"
 
 
-def _ranking_markdown(ranking: significance.Ranking, left_out: Mapping[str, list[str]]) -> str:
+def _ranking_markdown(ranking: ranks.Ranking, left_out: Mapping[str, list[str]]) -> str:
     k = len(ranking.ranks)
     lines = [
         f"{k} methods on {ranking.n} data sets. Friedman χ² = {ranking.chi2:.2f} ({k - 1} degrees of freedom, "
@@ -216,7 +216,7 @@ def _ranking_markdown(ranking: significance.Ranking, left_out: Mapping[str, list
     return "\n\n".join([" ".join(lines), tabulate(rows, head, tablefmt="pipe", disable_numparse=True)])
 
 
-def _ranking_dict(ranking: significance.Ranking) -> dict[str, Any]:
+def _ranking_dict(ranking: ranks.Ranking) -> dict[str, Any]:
     return {
         "n_datasets": ranking.n,
         "mean_ranks": {str(model): float(rank) for model, rank in ranking.ranks.items()},

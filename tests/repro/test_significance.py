@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.svm import SVC
 
-from repro import significance
+from repro import ranks, significance
 
 # Hours of sleep gained by ten patients under two soporifics: Student, Biometrika 6 (1908), p. 20, and R's `sleep`.
 SLEEP_1 = np.array([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0])
@@ -142,12 +142,12 @@ def test_rounding_errors_make_no_order() -> None:
 )
 def test_nemenyis_critical_values_are_demsars(alpha: float, expected: list[float]) -> None:
     """Demšar, Table 5(a), for 2 to 10 methods; without the root of 2 the first would be 2.772. Its last digits vary."""
-    assert [significance.critical_value(k, alpha) for k in range(2, 11)] == pytest.approx(expected, abs=1.1e-3)
+    assert [ranks.critical_value(k, alpha) for k in range(2, 11)] == pytest.approx(expected, abs=1.1e-3)
 
 
 def test_friedman_and_what_follows_on_demsars_example() -> None:
     """Demšar, Sections 3.2.2 and 3.2.4: chi² 9.28, F 3.69, critical difference 1.25 at 0.05 and 1.12 at 0.10."""
-    ranking = significance.rank_over_datasets(DEMSAR, "C4.5")
+    ranking = ranks.rank_over_datasets(DEMSAR, "C4.5")
     expected = {"C4.5+m+cf": 1.964, "C4.5+m": 2.000, "C4.5+cf": 2.893, "C4.5": 3.143}
     assert ranking.ranks.index.tolist() == list(expected)
     assert ranking.ranks.tolist() == pytest.approx(list(expected.values()), abs=5e-4)
@@ -170,7 +170,7 @@ def test_friedman_and_what_follows_on_demsars_example() -> None:
 
 def test_friedman_with_ties_on_hollander_and_wolfe() -> None:
     """R's friedman.test: chi² = 11.143, p = 0.003805. Kendall's W is chi² over 22 · 2."""
-    ranking = significance.rank_over_datasets(pd.DataFrame(-ROUNDING, columns=["a", "b", "c"]), "a")
+    ranking = ranks.rank_over_datasets(pd.DataFrame(-ROUNDING, columns=["a", "b", "c"]), "a")
     assert ranking.chi2 == pytest.approx(11.143, abs=5e-4)
     assert ranking.chi2_p == pytest.approx(0.003805, abs=5e-7)
     assert ranking.kendall_w == pytest.approx(0.2532, abs=5e-5)
@@ -221,8 +221,11 @@ def test_all_differences_zero() -> None:
 
 
 @pytest.mark.parametrize(("value", "confidence"), [(0.2, 1.0), (-0.2, 0.0)])
-def test_the_same_difference_everywhere(value: float, confidence: float) -> None:
-    test = significance.paired_t([value] * 5)
+@pytest.mark.parametrize("n", [3, 5])
+def test_the_same_difference_everywhere(value: float, confidence: float, n: int) -> None:
+    """The mean of three times 0.2 is not 0.2 in floating point."""
+    test = significance.paired_t([value] * n)
+    assert significance.unpaired_confidence([value] * n, [0.0] * n) == confidence
     assert (test.t, test.confidence, test.p) == (math.copysign(math.inf, value), confidence, 0)
     assert test.low == test.high == pytest.approx(value)
 
@@ -347,23 +350,23 @@ def test_mean_scores_use_the_seeds_all_models_have() -> None:
             runs_of({"a": [2.0], "b": [3.0]}, dataset="por", metric="rmse"),
         ]
     )
-    scores, left_out = significance.mean_scores(runs)
+    scores, left_out = ranks.mean_scores(runs)
     assert left_out == {"c": ["por"]}
     assert scores.to_dict("index") == {"yeast": {"a": 0.5, "b": 0.4}, "por": {"a": -2.0, "b": -3.0}}
 
 
 def test_mean_scores_without_a_common_seed_are_refused() -> None:
     with pytest.raises(ValueError, match="yeast: no seed is recorded for all of a, b"):
-        significance.mean_scores(runs_of({"a": [0.5, None], "b": [None, 0.4]}))  # type: ignore[list-item]
+        ranks.mean_scores(runs_of({"a": [0.5, None], "b": [None, 0.4]}))  # type: ignore[list-item]
 
 
 def test_ranks_that_all_data_sets_agree_on() -> None:
-    ranking = significance.rank_over_datasets(pd.DataFrame([[3, 2, 1], [9, 5, 4]], columns=list("abc")), "a")
+    ranking = ranks.rank_over_datasets(pd.DataFrame([[3, 2, 1], [9, 5, 4]], columns=list("abc")), "a")
     assert (ranking.kendall_w, ranking.f, ranking.f_p) == (pytest.approx(1.0), math.inf, 0.0)
 
 
 def test_ranks_where_all_scores_are_the_same() -> None:
-    ranking = significance.rank_over_datasets(pd.DataFrame(np.ones((3, 3)), columns=list("abc")), "a")
+    ranking = ranks.rank_over_datasets(pd.DataFrame(np.ones((3, 3)), columns=list("abc")), "a")
     assert (ranking.chi2, ranking.chi2_p, ranking.f, ranking.f_p) == (0, 1, 0, 1)
     assert (ranking.control["p_holm"] == 1).all()
 
@@ -380,4 +383,4 @@ def test_ranks_where_all_scores_are_the_same() -> None:
 def test_ranks_that_cannot_be_tested_are_refused(scores: list[list[float]], control: str, message: str) -> None:
     frame = pd.DataFrame(scores, columns=list("abc")[: len(scores[0])])
     with pytest.raises(ValueError, match=message):
-        significance.rank_over_datasets(frame, control)
+        ranks.rank_over_datasets(frame, control)

@@ -164,6 +164,25 @@ def test_what_is_published_comes_from_published_records(
     assert contents(tmp_path / "own")["csv"] != before["csv"]
 
 
+@pytest.mark.parametrize("name", ["significance", "table12"])
+def test_without_any_run_there_is_a_report_of_gaps(name: str, store: RunStore, tmp_path: Path) -> None:
+    narrow = make_plan(name, datasets=["yeast"], models=["gbdt_mo"], seeds=1)
+    paths = write_tables(narrow, store, tmp_path)
+    assert f"**{name}**: 0 of 2 runs recorded." in paths[0].read_text()
+    assert pd.read_csv(tmp_path / f"{name}.csv").empty
+
+
+def test_records_that_cannot_be_compared_are_named(experiment: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(experiment, store)
+    wrong = record(experiment.cells[0])
+    store.write({**wrong, "dataset": {**wrong["dataset"], "n_test": 7}})
+    with pytest.raises(
+        PublishError, match="significance cannot be made from these records: student_por paper: runs of"
+    ):
+        write_tables(experiment, store, tmp_path)
+    assert not (tmp_path / "significance.md").exists()
+
+
 def test_reasons_published_with_the_records_hold(
     experiment: Plan, table5: Plan, store: RunStore, tmp_path: Path
 ) -> None:
