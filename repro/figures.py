@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from repro.tables import is_greater_better, metric_title
+from repro.tables import higher_is_better, metric_title
 
 if TYPE_CHECKING:
     from gbdtmo_core import Tree
@@ -122,7 +122,7 @@ def _draw_surface(
     metric = table["metric"].dropna().iloc[0]
     numbers = table.assign(**{name: table[name].astype(float) for name in settings})
     values = numbers.pivot_table(index=settings[0], columns=settings[1], values="validation_mean", dropna=False)
-    shown = axes.imshow(values, aspect="auto", cmap="viridis" if is_greater_better(metric) else "viridis_r")
+    shown = axes.imshow(values, aspect="auto", cmap="viridis" if higher_is_better(metric) else "viridis_r")
     axes.get_figure().colorbar(shown, ax=axes, label=f"validation {metric_title(metric)}")  # type: ignore[union-attr]
     axes.set_xticks(range(len(values.columns)), [f"{value:g}" for value in values.columns])
     axes.set_yticks(range(len(values.index)), [f"{value:g}" for value in values.index])
@@ -158,7 +158,7 @@ def curves(frame: pd.DataFrame, metrics: Sequence[str], titles: Mapping[str, str
                     {"linestyle": "-", "label": model} if part == "test" else {"linestyle": "--", "linewidth": 0.8}
                 )
                 axes.plot(curve["round"], curve["value"], color=f"C{models.index(model)}", **style)
-            if not is_greater_better(metric):
+            if not higher_is_better(metric):
                 axes.set_yscale("log")
             axes.set(title=dataset, xlabel="round", ylabel=titles[metric])
             axes.grid(alpha=0.3)
@@ -269,6 +269,44 @@ def split_panels(trees: Mapping[str, Tree], targets: NDArray[np.float64]) -> dic
             names = [*(f"sample {i}" for i in range(1, n + 1)), "leaf above", "leaf below"]
             axes.set_yticks(range(n + 2), names)
             axes.set_title(title)
+        return _rendered(figure)
+
+
+def critical_differences(panels: Mapping[str, tuple[pd.Series, pd.DataFrame, float]], alpha: float) -> dict[str, bytes]:
+    """Draw critical-difference diagrams (Demšar 2006), one below the other.
+
+    Parameters
+    ----------
+    panels : mapping
+        Title to mean rank of each model, p value of each pair, and critical difference.
+    alpha : float
+        Models whose p value is not below it are joined by a bar.
+    """
+    from scikit_posthocs import critical_difference_diagram  # loads seaborn, which no other figure needs
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(7, 2.4 * len(panels)), layout="constrained")
+        for place, (title, (ranks, p_values, distance)) in enumerate(panels.items(), 1):
+            axes = figure.add_subplot(len(panels), 1, place)
+            # Numbers stand for the names: the library keeps sets, which have another order of names in each process.
+            numbers = range(len(ranks))
+            drawn = critical_difference_diagram(
+                pd.Series(ranks.to_numpy(), index=numbers),
+                pd.DataFrame(p_values.loc[ranks.index, ranks.index].to_numpy(), index=numbers, columns=numbers),
+                alpha=alpha,
+                ax=axes,
+                label_fmt_left="{label}",
+                label_fmt_right="{label}",
+                elbow_props={"color": "black", "linewidth": 0.8},
+                text_h_margin=0.03,
+            )
+            for text in drawn["labels"]:
+                model = ranks.index[int(text.get_text())]
+                text.set_text(f"{model} ({ranks[model]:.2f})")
+            best = ranks.min()
+            axes.plot([best, best + distance], [1.8, 1.8], color="black", marker="|")  # above the ticks' labels
+            axes.text(best + distance, 1.8, f"  critical difference {distance:.2f}", va="center")
+            axes.set_title(title, loc="left")
         return _rendered(figure)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from repro.provenance import ROOT
 from repro.tracking import SWEEP_VARIABLE, Mirror
 
 log = logging.getLogger(__name__)
@@ -30,12 +31,13 @@ class GroupRuns(Callback):
             return
         # Here, since a single run loads this module, too.
         from repro.plan import make_plan
-        from repro.report import store_of, write_tables
+        from repro.report import write_tables
+        from repro.store import RunStore
         from repro.sweep import finish_parents
 
         asked = [text for text in config.hydra.overrides.task if not text.startswith("experiment=")]
         plan = make_plan(experiment, overrides=asked)
-        store = store_of(plan)
+        store = RunStore(ROOT / plan.runs_dir)
         written = write_tables(plan, store, store.tables_dir)
         for path in written:
             log.info("wrote %s", path)

@@ -23,8 +23,9 @@ from repro.bench.report import BenchReportError, publish_bench, write_report
 from repro.kinds.base import Evidence, Page
 from repro.plan import WITHOUT_RUNS, Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
+from repro.published import PublishedStore, published_records, records_path
 from repro.sidecar import write_with_sidecar
-from repro.store import BackedStore, RunStore, StoreError, write_atomically
+from repro.store import RunStore, StoreError, seal, write_atomically
 
 RESULTS = ROOT / "results"
 NOT_RUN = "not run"
@@ -80,6 +81,7 @@ def _first_line(text: str, length: int = 200) -> str:
 def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Turn records into one row a run, see `repro.tables.summarise`."""
     columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds"]
+    columns += ["n_train", "n_test"]
     rows = [
         {
             "run_id": record["run_id"],
@@ -90,6 +92,8 @@ def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             "best_round": _mean_round(record["best_round"]),
             "n_trees": record["n_trees"],
             "train_seconds": record["seconds"]["train"],
+            "n_train": record["dataset"]["n_fit"] + record["dataset"]["n_validation"],
+            "n_test": record["dataset"]["n_test"],
         }
         for record in records
     ]
@@ -107,15 +111,19 @@ def write_tables(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str,
     Returns
     -------
     list of Path
-        The Markdown files.
+        The Markdown files, each with its drawings.
     """
     cells = cell_frame(plan, store, stated)
     records = [store.read(run_id) for run_id in cells.loc[cells["gap"].isna(), "run_id"]]
     evidence = Evidence(plan, cells, run_frame(records), records, store.root)
-    return [_write_page(evidence, page, folder) for page in kinds.pages(plan.table["kind"], evidence)]
+    try:
+        pages = kinds.pages(plan.table["kind"], evidence)
+    except ValueError as error:
+        raise PublishError(f"{plan.experiment} cannot be made from these records: {error}") from error
+    return [path for page in pages for path in _write_page(evidence, page, folder)]
 
 
-def _write_page(evidence: Evidence, page: Page, folder: Path) -> Path:
+def _write_page(evidence: Evidence, page: Page, folder: Path) -> list[Path]:
     cells = evidence.cells if page.cells is None else page.cells
     records = [record for record in evidence.records if record["run_id"] in set(cells["run_id"])]
     data = {
@@ -124,13 +132,15 @@ def _write_page(evidence: Evidence, page: Page, folder: Path) -> Path:
     }
     about = {
         "experiment": evidence.plan.experiment,
+        **({"records_of": evidence.plan.table["records_of"]} if "records_of" in evidence.plan.table else {}),
         "narrowed": list(evidence.plan.narrowed),
         "n_planned": len(cells),
         "n_recorded": len(records),
         "gaps": _gaps(cells),
         "data": {**data, **page.data},
+        **page.about,
     }
-    return write_with_sidecar(
+    path = write_with_sidecar(
         folder,
         page.name,
         markdown=f"{_title(evidence.plan, cells)}\n\n{page.markdown}\n",
@@ -139,6 +149,7 @@ def _write_page(evidence: Evidence, page: Page, folder: Path) -> Path:
         about=about,
         drawings=page.drawings,
     )
+    return [path, *(folder / f"{page.name}.{ending}" for ending in page.drawings)]
 
 
 def _title(plan: Plan, cells: pd.DataFrame) -> str:
@@ -175,7 +186,8 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     plan : Plan
         The whole experiment.
     store : RunStore
-        Whose records are published.
+        Whose records are published. A table made from another experiment's records (``records_of``) is made from the
+        published ones instead, so that what is published agrees; they are not published twice.
     folder : Path
         The published results.
     stated : mapping
@@ -196,19 +208,28 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
             f"{', '.join(unknown)} is no cell of {plan.experiment}; there are {', '.join(sorted(names))}"
         )
     _forget_old_notes(plan, store)
-    stated = {**_published_reasons(folder / f"{plan.name}.json"), **stated}
+    source = plan.table.get("records_of")
+    if source:
+        store = PublishedStore(store.root, published_records(folder, source))
+    stated = {
+        **(_published_reasons(folder / f"{source}.json") if source else {}),
+        **_published_reasons(folder / f"{plan.name}.json"),
+        **stated,
+    }
     cells = cell_frame(plan, store, stated)
     recorded = [cell for cell in plan.cells if store.has(cell.run_id)]
     if not recorded:
-        raise PublishError(f"{plan.experiment} has no recorded run; run it first")
+        raise PublishError(
+            f"{plan.experiment} has no recorded run; {f'publish {source}' if source else 'run it'} first"
+        )
     if (cells["gap"] == NOT_RUN).any():
         raise PublishError(_left_out(plan, cells))
-    if "records_of" in plan.table:  # they are published there
+    if source:
         return write_tables(plan, store, folder, stated)
     lines = _lines(folder, plan, store, recorded)
     written = write_tables(plan, store, folder, stated)
-    write_atomically(_records_path(folder, plan), lines)
-    return [*written, _records_path(folder, plan)]
+    write_atomically(records_path(folder, plan.name), lines)
+    return [*written, records_path(folder, plan.name)]
 
 
 def _forget_old_notes(plan: Plan, store: RunStore) -> None:
@@ -249,31 +270,10 @@ def _kind(gap: object) -> str:
     return NOT_RUN if gap == NOT_RUN else "missing for a stated reason"
 
 
-def published_records(folder: Path, plan: Plan) -> list[dict[str, Any]]:
-    """Return an experiment's published records, each with its ``cell``; none if it has not been published."""
-    return _read_lines(_records_path(folder, plan))
-
-
-def store_of(plan: Plan, folder: Path = RESULTS) -> RunStore:
-    """Return the run store of a plan; where the plan says so, the published records of another experiment back it."""
-    root = ROOT / plan.runs_dir
-    if "records_of" not in plan.table:
-        return RunStore(root)
-    return BackedStore(root, _read_lines(folder / f"{plan.table['records_of']}_records.jsonl"))
-
-
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
-
-
-def _records_path(folder: Path, plan: Plan) -> Path:
-    return folder / f"{plan.name}_records.jsonl"
-
-
 def _lines(folder: Path, plan: Plan, store: RunStore, recorded: Sequence[Cell]) -> str:
     """Return the compact records, one a line, after checking that no published cell gets lost."""
-    path = _records_path(folder, plan)
-    published = published_records(folder, plan)
+    path = records_path(folder, plan.name)
+    published = published_records(folder, plan.name)
     lost = {_text(record["cell"]) for record in published} - {_text(cell.key) for cell in recorded}
     if lost:
         shown = ", ".join(sorted(lost)[:5]) + (", …" if len(lost) > 5 else "")
@@ -281,7 +281,7 @@ def _lines(folder: Path, plan: Plan, store: RunStore, recorded: Sequence[Cell]) 
             f"{len(lost)} cells published in {path.name} have no record here ({shown}); publishing would lose them. "
             "Run them first: a narrowed or partial run never overwrites a published table."
         )
-    return "".join(_text({"cell": cell.key, **_compact(store.read(cell.run_id))}) + "\n" for cell in recorded)
+    return "".join(_text(seal({"cell": cell.key, **_compact(store.read(cell.run_id))})) + "\n" for cell in recorded)
 
 
 def _text(value: Mapping[str, Any]) -> str:
@@ -323,10 +323,11 @@ def main(arguments: list[str] | None = None) -> int:
         if is_benchmark(options.experiment):
             return _report_benchmark(options, stated)
         plan = make_plan(options.experiment, overrides=options.overrides)
-        store = store_of(plan)
-        if "records_of" in plan.table:
-            stated = {**_published_reasons(RESULTS / f"{plan.table['records_of']}.json"), **stated}
+        store = RunStore(ROOT / plan.runs_dir)
         if options.command == "table":
+            if source := plan.table.get("records_of"):  # also on a fresh clone, which has no runs of its own
+                store = PublishedStore(store.root, published_records(RESULTS, source), local=True)
+                stated = {**_published_reasons(RESULTS / f"{source}.json"), **stated}
             written = write_tables(plan, store, store.tables_dir, stated)
         else:
             written = publish(plan, store, RESULTS, stated)

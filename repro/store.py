@@ -1,5 +1,6 @@
 """Run records on disk: one JSON file a finished run, written whole or not at all.
 
+A record carries the digest of what was written, so that a change by hand is noticed when it is read.
 Layout under the store's root (``results/runs`` by default)::
 
     records/<run_id>.json    finished runs
@@ -16,7 +17,7 @@ import os
 import shutil
 import socket
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,38 @@ def run_id(identity: Mapping[str, Any]) -> str:
     """
     canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def seal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record as JSON gives it back, and last its ``digest``, the SHA-256 of its canonical JSON."""
+    as_read = json.loads(_to_json(record))
+    return {**as_read, "digest": _digest(as_read)}
+
+
+def unseal(record: Mapping[str, Any], where: str, remedy: str) -> dict[str, Any]:
+    """Return a record without its digest, after comparing them; one from before there were digests is taken as it is.
+
+    Parameters
+    ----------
+    record : mapping
+        As read.
+    where, remedy : str
+        For the message: what holds the record, and what to do.
+
+    Raises
+    ------
+    StoreError
+        If the record is not what was written.
+    """
+    bare = {key: value for key, value in record.items() if key != "digest"}
+    if "digest" in record and record["digest"] != _digest(bare):
+        raise StoreError(f"{where} was changed after it was written: it does not have its digest. {remedy}")
+    return bare
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    canonical = json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def owner() -> str:
@@ -177,12 +210,22 @@ class RunStore:
         Raises
         ------
         StoreError
-            If there is none, or the file is no record of this run.
+            If there is none, or the file is no record of this run, or not as it was written.
         """
         path = self.record_path(identifier)
         record = _read_json(path)
-        _check_record(record, identifier, str(path), self._shape)
-        return record
+        if record.get("schema", SCHEMA) != SCHEMA:
+            raise StoreError(
+                f"{path} has schema {record['schema']}, this version reads {SCHEMA}. Delete it to run the cell again."
+            )
+        if faults := _faults(record, self._shape):
+            raise StoreError(f"{path} is no run record: {', '.join(faults)}. Delete it to run the cell again.")
+        if record["run_id"] != identifier or run_id(record["identity"]) != identifier:
+            raise StoreError(
+                f"{path} does not hold the run its name says: its identity has the run id "
+                f"{run_id(record['identity'])}. Delete it to run the cell again."
+            )
+        return unseal(record, str(path), "Delete it to run the cell again.")
 
     def identifiers(self) -> list[str]:
         """Return the ids of all recorded runs, sorted."""
@@ -205,7 +248,7 @@ class RunStore:
             raise StoreError(f"not a whole run record: {', '.join(faults)}")
         if record["run_id"] != run_id(record["identity"]):
             raise StoreError(f"{record['run_id']} is not the run id of the record's identity")
-        write_atomically(self.record_path(record["run_id"]), _to_json(record))
+        write_atomically(self.record_path(record["run_id"]), _to_json(seal(record)))
         self.forget_failure(record["run_id"])
 
     def write_failure(self, identity: Mapping[str, Any], error: BaseException | str) -> None:
@@ -256,47 +299,6 @@ class RunStore:
                 path.unlink(missing_ok=True)
                 removed.append(path)
         return removed
-
-
-class BackedStore(RunStore):
-    """A run store that reads published records where it has none of its own.
-
-    Parameters
-    ----------
-    root : path
-    published : iterable of mapping
-        Compact records: without ``history``, and with their ``cell``.
-    """
-
-    def __init__(self, root: str | Path, published: Iterable[Mapping[str, Any]]) -> None:
-        super().__init__(root)
-        self._published = {str(record["run_id"]): dict(record) for record in published}
-
-    def has(self, identifier: str) -> bool:
-        """See `RunStore.has`."""
-        return super().has(identifier) or identifier in self._published
-
-    def read(self, identifier: str) -> dict[str, Any]:
-        """See `RunStore.read`."""
-        if super().has(identifier) or identifier not in self._published:
-            return super().read(identifier)
-        record = {"history": {}, **self._published[identifier]}
-        _check_record(record, identifier, f"the published record {identifier}", self._shape)
-        return record
-
-
-def _check_record(record: Mapping[str, Any], identifier: str, where: str, shape: Shape) -> None:
-    """Refuse a record that was made by another version, is not whole, or is not the run that it is taken for."""
-    again = "Delete it to run the cell again."
-    if record.get("schema", SCHEMA) != SCHEMA:
-        raise StoreError(f"{where} has schema {record['schema']}, this version reads {SCHEMA}. {again}")
-    if faults := _faults(record, shape):
-        raise StoreError(f"{where} is no run record: {', '.join(faults)}. {again}")
-    if record["run_id"] != identifier or run_id(record["identity"]) != identifier:
-        raise StoreError(
-            f"{where} does not hold the run its name says: its identity has the run id {run_id(record['identity'])}. "
-            f"{again}"
-        )
 
 
 def _faults(record: Mapping[str, Any], shape: Shape) -> list[str]:

@@ -27,7 +27,8 @@ from repro.job import Runner, complete_in_process
 from repro.plan import RUNS_DIR, Cell, Plan, PlanError, make_plan
 from repro.progress import Display, Forecast
 from repro.provenance import ROOT, usable_cpus
-from repro.report import RESULTS, published_records, write_tables
+from repro.published import published_records
+from repro.report import RESULTS, write_tables
 from repro.run import run_cell
 from repro.store import RunStore, StoreError
 
@@ -93,7 +94,7 @@ def run_sweep(
         missing = [cell for cell in plan.cells if not store.has(cell.run_id)]
         runnable = _with_data(missing, store)
         processes, threads = _divide(len(runnable), processes)
-        forecast = Forecast([*published_records(RESULTS, plan), *records], processes)
+        forecast = Forecast([*published_records(RESULTS, plan.name), *records], processes)
         mirrored = []
         with Display(len(runnable)) as display, _worker_environment(threads):
             display.say(
@@ -318,7 +319,7 @@ def finish_parents(plan: Plan, store: RunStore, written: Sequence[Path], mirror:
             continue
         name = parent_name(plan.experiment, {"dataset": dataset, "model": model})
         pages = [path for path in written if path.stem == name] or list(written)
-        files = [file for page in pages for file in sorted(page.parent.glob(f"{page.stem}.*"))]
+        files = sorted({file for page in pages for file in page.parent.glob(f"{page.stem}.*")})
         tags, metrics = chosen_setting(pages[0].with_suffix(".csv"), plan.setting_names)
         whole = all(store.has(cell.run_id) for cell in own)
         mirror.try_finish(own[0].identity["dataset"], own[0].identity["model"], Finish(whole, tags, metrics, files))

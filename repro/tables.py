@@ -28,8 +28,8 @@ def in_paper_units(metric: str, value: float) -> float:
     return 100 * value if metric in _PERCENT else value
 
 
-def is_greater_better(metric: str) -> bool:
-    """Tell the direction of a metric."""
+def higher_is_better(metric: str) -> bool:
+    """Tell whether a larger score is a better one: so for shares of rows, not for errors."""
     return metric in _PERCENT
 
 

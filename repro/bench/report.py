@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from repro.bench.cell import bench_store, was_busy
 from repro.bench.plan import BenchCell, BenchPlan
 from repro.provenance import ROOT
 from repro.sidecar import write_with_sidecar
-from repro.store import RunStore, write_atomically
+from repro.store import RunStore, seal, write_atomically
 
 NOT_RUN = "not run"
 PAPER = ROOT / "results" / "paper"
@@ -172,9 +171,7 @@ def _write_drawings(folder: Path, plan: BenchPlan, evidence: Evidence) -> Iterat
         drawn = figures.growth_bars(evidence.growth[evidence.growth["variant"] != "base"], promises.GROWTH)
     for ending, content in drawn.items():
         path = folder / f"{name}.{ending}"
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        write_atomically(path, content)
         yield path
 
 
@@ -340,7 +337,7 @@ def publish_bench(plan: BenchPlan, root: Path, folder: Path, stated: Mapping[str
     if plan.kind in ("figure5", "inference"):  # the benchmark's records are published with it
         return written
     lines = [
-        json.dumps({"cell": cell.key, **record}, separators=(",", ":"), ensure_ascii=False) + "\n"
+        json.dumps(seal({"cell": cell.key, **record}), separators=(",", ":"), ensure_ascii=False) + "\n"
         for cell, record in evidence.measured
     ]
     path = folder / f"{plan.experiment}_records.jsonl"

@@ -43,9 +43,9 @@ class Evidence:
     records: list[dict[str, Any]]
     root: Path
 
-    def published(self) -> pd.DataFrame:
-        """Return the published values that the experiment names."""
-        return pd.read_csv(ROOT / self.plan.table["published"])
+    def published(self, key: str = "published") -> pd.DataFrame:
+        """Return the published values that the experiment names under this key."""
+        return pd.read_csv(ROOT / self.plan.table[key])
 
     def recorded(self) -> pd.DataFrame:
         """Return the runs with what tells their cells."""
@@ -70,6 +70,8 @@ class Page:
         The planned cells it shows; None: all.
     data : mapping
         Source and checksums of data that it shows and no record names.
+    about : mapping
+        What else its sidecar says.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Page:
     drawings: Mapping[str, bytes] = field(default_factory=dict)
     cells: pd.DataFrame | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

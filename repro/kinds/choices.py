@@ -96,7 +96,7 @@ def _like_it(points: pd.DataFrame, chosen: tuple[float, ...], metric: str) -> in
     """Count the points that two standard errors of the paired difference cannot tell from the chosen one."""
     scores = points.pivot_table(index="seed", columns=_KEYS, values="validation").dropna(axis="columns")
     worse = scores.sub(scores[chosen], axis="index")
-    if tables.is_greater_better(metric):
+    if tables.higher_is_better(metric):
         worse = -worse
     errors = worse.std() / math.sqrt(len(worse))
     return int((worse.mean() <= 2 * errors.fillna(0)).sum())

@@ -113,6 +113,16 @@ def test_table8_hessians(paper: str, project_root: Path) -> None:
     assert ours == expected
 
 
+def test_table12_confidence(paper: str, project_root: Path) -> None:
+    """The summary states two of the table's values, in words."""
+    text = " ".join(paper.split())
+    (student,) = re.findall(r"GBDT-SO on Student-por: (0\.\d+)", text)
+    (yeast,) = re.findall(r"Yeast value against XGBoost is (0\.\d+) \[tab\. XII\]", text)
+    table = read(project_root, 12)
+    ours = {(row["dataset"], row["model"]): row["confidence"] for _, row in table.iterrows()}
+    assert ours == {("student_por", "gbdt_so"): student, ("yeast", "xgboost"): yeast}
+
+
 @pytest.mark.parametrize("name", ["mnist", "yeast", "mnist_inpainting", "student_por"])
 def test_the_configs_take_tables_9_and_11(name: str, project_root: Path) -> None:
     settings = read(project_root, 11).set_index("dataset").loc[name]

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 import datasets
 from repro import report
 from repro.plan import Cell, Plan, make_plan
-from repro.report import PublishError, publish, store_of, write_tables
+from repro.report import PublishError, publish, write_tables
 from repro.store import RunStore, StoreError
 
 
@@ -165,8 +165,11 @@ def test_a_grid_shows_the_test_score_of_the_chosen_setting_alone(store: RunStore
         whole = record(cell)
         scores = {**whole["scores"], "validation": 0.9 - abs(position - 9) / 100, "test": 0.5 + position / 1000}
         store.write({**whole, "scores": scores})
-    (path,) = write_tables(grid, store, tmp_path)
+    path, *drawings = write_tables(grid, store, tmp_path)
     assert path.name == "grid_digits_gbdt_mo.md"
+    before = {file: file.read_bytes() for file in (path, path.with_suffix(".csv"), *drawings)}
+    write_tables(grid, store, tmp_path)
+    assert {file: file.read_bytes() for file in before} == before
     table = pd.read_csv(tmp_path / "grid_digits_gbdt_mo.csv")
     assert len(table) == 28
     chosen = table[table["chosen"]]
@@ -193,8 +196,7 @@ def test_a_table_of_other_records_reads_the_published_ones(plan: Plan, store: Ru
     results = tmp_path / "results"
     publish(plan, store, results, {})
     derived = Plan("table10", {**make_plan("table10").table}, plan.cells, runs_dir=str(tmp_path / "empty"))
-    backed = store_of(derived, results)
-    (path,) = publish(derived, backed, results, {})
+    (path,) = publish(derived, RunStore(tmp_path / "empty"), results, {})
     # The records of seeds 0 to 2 have 10, 11 and 12 trees; the paper's GBDT-MO on Yeast has 85.1.
     assert "| 85.1 " in path.read_text()
     assert "11.0 ± 1.0 (n=3)" in path.read_text()
@@ -209,13 +211,13 @@ def test_a_published_record_that_was_edited_by_hand_is_refused(plan: Plan, store
     lines = (results / "table5_records.jsonl").read_text().replace('"seed":1', '"seed":7')
     (results / "table5_records.jsonl").write_text(lines)
     derived = Plan("table10", {**make_plan("table10").table}, plan.cells, runs_dir=str(tmp_path / "empty"))
-    with pytest.raises(StoreError, match="does not hold the run its name says"):
-        write_tables(derived, store_of(derived, results), tmp_path)
+    with pytest.raises(StoreError, match="was changed after it was written"):
+        publish(derived, RunStore(tmp_path / "empty"), results, {})
 
 
 def test_a_figure_without_runs_is_published_with_its_drawing(store: RunStore, tmp_path: Path) -> None:
-    (path,) = publish(make_plan("figure2"), store, tmp_path, {})
-    assert path.name == "figure2.md"
+    written = publish(make_plan("figure2"), store, tmp_path, {})
+    assert [path.name for path in written] == ["figure2.md", "figure2.png", "figure2.svg"]
     sidecar = json.loads((tmp_path / "figure2.json").read_text())
     assert (sidecar["n_planned"], sidecar["runs"]) == (0, [])
     assert {"figure2.png", "figure2.svg"} < set(sidecar["sha256"])
