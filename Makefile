@@ -121,7 +121,8 @@ mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5 ARGS=...)
 	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
-	$(if $(filter table5,$(EXPERIMENT)),$(PY) -m repro.report publish significance && $(PY) -m repro.report publish table12)
+	$(if $(filter table5,$(EXPERIMENT)),$(PY) -m repro.report publish significance && $(PY) -m repro.report publish table12 \
+		&& $(PY) -m repro.report publish table10)
 	$(if $(filter bench,$(EXPERIMENT)),$(PY) -m repro.report publish figure5 $(ARGS) && $(PY) -m repro.report publish inference $(ARGS))
 
 wheel: native  ## Build the wheel of gbdtmo_core into dist/
