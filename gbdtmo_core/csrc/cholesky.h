@@ -1,0 +1,34 @@
+/* Root-free Cholesky factorisation (L D L') of a Laplacian plus a diagonal, several systems side by side.
+ *
+ * The systems are A x = g with A = diag(e) + Laplacian(w): A_jj = e_j + sum over k of w_jk, A_jk = -w_jk, all w and e
+ * non-negative. Softmax's Hessian summed over rows is one, w_jk = sum of p_j p_k, and reg_lambda is e [eq. 13]. Elimination
+ * keeps the shape, so it is written in w and e: every step adds non-negative numbers, nothing cancels, and no pivot can turn
+ * negative by rounding, however small e is (Grassmann, Taksar & Heyman, Operations Research 33, 1985). */
+#ifndef GMO_CHOLESKY_H
+#define GMO_CHOLESKY_H
+
+#include "common.h"
+
+/* Systems that are factorised together: one a lane, none sees another. */
+#define GMO_SYSTEMS 8
+typedef double gmo_double8 __attribute__((vector_size(64), may_alias));
+
+/* Memory belongs to the caller, aligned as gmo_alloc does. w_jk with k < j is weight[gmo_first_pair(j) + k]. */
+typedef struct {
+    int32_t d;
+    gmo_double8 *g;       /* (d,) in: right-hand sides; out: eliminated ones, or solutions */
+    gmo_double8 *weight;  /* (d (d - 1) / 2,) in: w; out: row j as it was when j was eliminated */
+    gmo_double8 *excess;  /* (d,) in: e */
+    gmo_double8 *inverse; /* (d,) out: 1 / pivot; 0 for a pivot of 0 */
+} gmo_systems;
+
+static inline int64_t gmo_first_pair(int32_t j) { return (int64_t)j * (j - 1) / 2; }
+
+/* Eliminates the unknowns from the last to the first. *score: out, g' inv(A) g of every system. A pivot of 0 (below the
+ * smallest normal number), which a positive e rules out, leaves its unknown at 0 and out of the score: with e = 0 that is
+ * the first unknown of every connected part, and the others solve the system if one of its solutions exists. */
+void gmo_systems_eliminate(gmo_systems *systems, gmo_double8 *score);
+/* Turns g into the solutions, after gmo_systems_eliminate. */
+void gmo_systems_solve(gmo_systems *systems);
+
+#endif
