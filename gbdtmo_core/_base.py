@@ -43,10 +43,10 @@ PARAMETERS_DOC = """
     top_k_mode : {"restricted", "unrestricted"}, default="restricted"
         Whether both sides of a split are scored on one set of outputs [eq. 22] or each on its own [eq. 21].
     hessian : {"diagonal", "constant", "exact"}, default="diagonal"
-        Second derivatives: the diagonal [eq. 15], 1 (first-order boosting), or the whole matrix [eq. 13], for class labels
-        (softmax) alone: of the other losses it is diagonal anyway. "exact" costs O(d^3) a candidate, takes up to 128
+        Second derivatives: the diagonal [eq. 15], 1 (first-order boosting), or the whole matrix [eq. 13] of the softmax
+        of class labels; other losses have none but the diagonal. "exact" costs O(d^3) a candidate, takes up to 128
         classes, and goes with complete growth of multi-output trees without top_k and reg_alpha. Softmax's matrix is
-        singular: with reg_lambda=0 the first class keeps its score, which leaves probabilities what they should be.
+        singular: reg_lambda=0 gives its pseudo-inverse, the limit of small penalties.
     tree_output : {"multi", "single"}, default="multi"
         One tree a round with vectors in its leaves, or a tree an output (GBDT-SO). With squared error each output of
         the latter stops early on its own.

@@ -306,6 +306,10 @@ void gmo_exact_leaf(const gmo_exact *e, const int32_t *rows, int64_t n_rows, dou
     put_side(e, w, 0, w->left, 1);
     eliminate(e, 1, w, &score);
     gmo_systems_solve(&w->systems);
+    /* The solution sums to 0, as the gradient does; without penalty it is made to, which is the limit of small ones. */
+    double mean = 0;
     for (int32_t j = 0; j < e->d; j++)
-        value[j] = -e->learning_rate * w->systems.g[j][0];
+        mean += w->systems.g[j][0] / e->d;
+    for (int32_t j = 0; j < e->d; j++)
+        value[j] = -e->learning_rate * (w->systems.g[j][0] - mean);
 }
