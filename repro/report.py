@@ -87,7 +87,7 @@ def _first_line(text: str, length: int = 200) -> str:
 
 def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Turn records into one row a run, see `repro.tables.summarise`."""
-    columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds"]
+    columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds", "rounds"]
     rows = [
         {
             "run_id": record["run_id"],
@@ -98,6 +98,7 @@ def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             "best_round": _mean_round(record["best_round"]),
             "n_trees": record["n_trees"],
             "train_seconds": record["seconds"]["train"],
+            "rounds": record["rounds"],
         }
         for record in records
     ]
