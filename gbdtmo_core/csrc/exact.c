@@ -119,19 +119,21 @@ GMO_INLINE void expand(const gmo_exact *e, int64_t row, exact_scratch *w) {
     w->row[e->n_sums] = 1;
 }
 
-/* The same in integers. */
-GMO_INLINE void expand_fixed(const gmo_exact *e, int64_t row, exact_scratch *w) {
+/* Turns w->row into integers. */
+GMO_INLINE void round_row(const gmo_exact *e, exact_scratch *w) {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer, of either sign */
-    expand(e, row, w);
     for (int64_t i = 0; i < e->n_sums; i++)
         w->row[i] = (w->row[i] * e->scale + magic) - magic;
 }
 
 GMO_CLONES
-static void sum_fixed(const gmo_exact *e, const int32_t *rows, int64_t n_rows, exact_scratch *w, double *sums) {
+static void sum_rows(const gmo_exact *e, const int32_t *rows, int64_t n_rows, bool in_integers, exact_scratch *w,
+                     double *sums) {
     memset(sums, 0, (size_t)e->stride * sizeof *sums);
     for (int64_t i = 0; i < n_rows; i++) {
-        expand_fixed(e, rows[i], w);
+        expand(e, rows[i], w);
+        if (in_integers)
+            round_row(e, w);
         add_sums(sums, w->row, e->stride);
     }
 }
@@ -155,7 +157,8 @@ static void build(const gmo_exact *e, const int32_t *rows, int64_t n_rows, int64
         memset(w->cells + (f - first) * feature_size, 0, (size_t)(cells_of(e, f) * e->stride) * sizeof *w->cells);
     for (int64_t i = 0; i < n_rows; i++) {
         const uint8_t *bins = data->bins + rows[i] * data->n_features;
-        expand_fixed(e, rows[i], w);
+        expand(e, rows[i], w);
+        round_row(e, w);
         for (int64_t f = first; f < last; f++)
             if (bins[f] != e->shape->frequent[f])
                 add_sums(w->cells + (f - first) * feature_size + bins[f] * e->stride, w->row, e->stride);
@@ -267,11 +270,12 @@ static void finish(const gmo_exact *e, gmo_split *best) {
 
 gmo_split gmo_exact_search(const gmo_exact *e, const int32_t *rows, int64_t n_rows, gmo_exact_times *times) {
     int64_t m = e->shape->data->n_features, work = n_rows * m + e->shape->cell_start[m] * (e->n_sums * e->d / 4);
+    int32_t n_threads = e->n_threads;
     gmo_split best = {.feature = -1};
     double start = gmo_seconds();
-    sum_fixed(e, rows, n_rows, scratch_of(e), e->total);
+    sum_rows(e, rows, n_rows, true, scratch_of(e), e->total);
     times->histogram += gmo_seconds() - start;
-#pragma omp parallel num_threads(e->n_threads) if (GMO_PARALLEL(e -> n_threads, work))
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, work))
     {
         gmo_split own = {.feature = -1};
         gmo_exact_times own_times = {0};
@@ -289,19 +293,10 @@ gmo_split gmo_exact_search(const gmo_exact *e, const int32_t *rows, int64_t n_ro
     return best;
 }
 
-GMO_CLONES
-static void sum_rows(const gmo_exact *e, const int32_t *rows, int64_t n_rows, exact_scratch *w, double *sums) {
-    memset(sums, 0, (size_t)e->stride * sizeof *sums);
-    for (int64_t i = 0; i < n_rows; i++) {
-        expand(e, rows[i], w);
-        add_sums(sums, w->row, e->stride);
-    }
-}
-
 void gmo_exact_leaf(const gmo_exact *e, const int32_t *rows, int64_t n_rows, double *value) {
     exact_scratch *w = scratch_of(e);
     gmo_double8 score;
-    sum_rows(e, rows, n_rows, w, w->left);
+    sum_rows(e, rows, n_rows, false, w, w->left);
     put_side(e, w, 0, w->left, 1);
     eliminate(e, 1, w, &score);
     gmo_systems_solve(&w->systems);
