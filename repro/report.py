@@ -80,7 +80,7 @@ def _first_line(text: str, length: int = 200) -> str:
 
 def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Turn records into one row a run, see `repro.tables.summarise`."""
-    columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds"]
+    columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds", "rounds"]
     columns += ["n_train", "n_test"]
     rows = [
         {
@@ -92,6 +92,7 @@ def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             "best_round": _mean_round(record["best_round"]),
             "n_trees": record["n_trees"],
             "train_seconds": record["seconds"]["train"],
+            "rounds": record["rounds"],
             "n_train": record["dataset"]["n_fit"] + record["dataset"]["n_validation"],
             "n_test": record["dataset"]["n_test"],
         }
