@@ -37,7 +37,7 @@ class DataFile:
     sha256 : str
         Hex digest.
     origins : tuple
-        Where it can be downloaded, in the order to try.
+        Where it can be downloaded, in the order to try; empty for a form that is not public.
     """
 
     path: str
@@ -79,7 +79,7 @@ def locate(
     own = _data_folder()
     if own is not None and (found := _find_own(own, alternatives)):
         return found
-    cache = _cache_folder(cache_dir)
+    cache = cache_folder(cache_dir)
     problems: list[str] = []
     if found := _find_cached(cache, alternatives, problems):
         return found
@@ -123,7 +123,8 @@ def _expand(value: str | os.PathLike[str], origin: str) -> Path:
         raise DataFolderError(f"{origin} names '{value}': {error}; correct it or leave it out") from error
 
 
-def _cache_folder(cache_dir: str | os.PathLike[str] | None) -> Path:
+def cache_folder(cache_dir: str | os.PathLike[str] | None) -> Path:
+    """Return the folder given, else the one named by ``GBDTMO_CACHE``, else the user's cache folder."""
     chosen = cache_dir or os.environ.get(CACHE_VARIABLE)
     if chosen:
         return _expand(chosen, "cache_dir" if cache_dir else CACHE_VARIABLE)
@@ -266,4 +267,4 @@ def _explain(
 
 
 def _labels(file: DataFile) -> str:
-    return "  or  ".join(origin.label for origin in file.origins)
+    return "  or  ".join(origin.label for origin in file.origins) or "a copy you have"

@@ -21,6 +21,7 @@ from datasets.base import Dataset, FormatError
 PUBLISHED = {
     "mnist": (70_000, 784, 10, 50_000, 10_000),
     "mnist_inpainting": (70_000, 200, 24, 50_000, 10_000),
+    "caltech101": (8_677, 324, 101, 6_073, 2_604),
     "yeast": (1_484, 8, 10, 1_038, 446),
     "student_por": (649, 43, 3, 454, 195),
     "digits": (1_797, 64, 10, 1_257, 540),
