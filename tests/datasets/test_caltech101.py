@@ -31,10 +31,15 @@ def gray(shared: Path) -> dict[str, NDArray[np.uint8]]:
 
 
 @pytest.fixture(scope="module")
-def data(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def data(shared: Path, cache: Path) -> Dataset:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("GBDTMO_DATA", str(shared / "data"))
-        return datasets.load("caltech101", cache_dir=tmp_path_factory.mktemp("cache"), download=False)
+        return datasets.load("caltech101", cache_dir=cache, download=False)
 
 
 def archive(sample: Path, path: Path) -> Path:
@@ -142,12 +147,11 @@ def test_a_shrunken_linear_discriminant_scores_as_known(data: Dataset) -> None:
     assert model.score(data.X[split.test], data.y[split.test]) == pytest.approx(0.641, abs=0.001)
 
 
-def test_second_load_computes_nothing(data: Dataset, shared: Path, monkeypatch, tmp_path: Path) -> None:
+def test_second_load_computes_nothing(data: Dataset, shared: Path, cache: Path, monkeypatch) -> None:
     monkeypatch.setenv("GBDTMO_DATA", str(shared / "data"))
-    first = datasets.load("caltech101", cache_dir=tmp_path, download=False)
     monkeypatch.setattr(caltech101, "_describe", None)
-    second = datasets.load("caltech101", cache_dir=tmp_path, download=False)
-    assert np.array_equal(first.X, second.X)
-    assert np.array_equal(first.y, second.y)
-    assert first.sha256 == second.sha256 == data.sha256
-    assert set(first.sha256) == {"gray64.npz", "HOG values"}
+    second = datasets.load("caltech101", cache_dir=cache, download=False)
+    assert np.array_equal(data.X, second.X)
+    assert np.array_equal(data.y, second.y)
+    assert data.sha256 == second.sha256
+    assert set(data.sha256) == {"gray64.npz", "HOG values"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from omegaconf import OmegaConf
 
 import datasets
 from repro.plan import make_plan
+from repro.run import run_cell
 from tests.repro.configs import compose_config, names
 
 Rows = list[dict[str, str]]
@@ -21,6 +23,7 @@ def table(project_root: Path, name: str) -> Rows:
         return list(csv.DictReader(stream))
 
 
+@cache
 def dataset_config(name: str) -> dict[str, Any]:
     config = OmegaConf.to_container(compose_config(f"dataset={name}").dataset, resolve=True)
     assert isinstance(config, dict)
@@ -48,6 +51,22 @@ def test_thresholds_samples_and_bins_are_table_xi(project_root: Path) -> None:
 def test_a_file_is_named_as_its_set(name: str) -> None:
     assert dataset_config(name)["name"] == name
     assert name in datasets.names()
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds"),
+    [("friedman1", 5), ("random_projection", 5), ("nus_wide", 1), ("scene", 1), ("wq", 10), ("caltech101", 10)],
+)
+def test_seeds_are_those_of_the_set(name: str, seeds: int) -> None:
+    assert dataset_config(name)["seeds"] == seeds
+
+
+def test_a_set_made_up_for_timing_is_never_scored(shared: Path, monkeypatch) -> None:
+    marked = {name for name in names("dataset") if dataset_config(name).get("timing_only")}
+    assert marked == {"nus_wide_shape"}
+    monkeypatch.setenv("GBDTMO_DATA", str(shared / "data"))
+    with pytest.raises(datasets.TimingOnlyError, match="'nus_wide_shape' were made up for timing"):
+        run_cell(compose_config("dataset=nus_wide_shape", "model=lightgbm", "dataset.timing_only=false"))
 
 
 def test_vector_leaves_get_two_seeds_of_caltech101() -> None:
