@@ -6,10 +6,10 @@ import bz2
 import gzip
 from pathlib import Path
 
-import arff
+import arff_files
 import numpy as np
 import pytest
-from arff import FIRST_ROW_LINE, HEADER
+from arff_files import FIRST_ROW_LINE, HEADER
 
 from datasets import FormatError, _arff
 from datasets._arff import ArffFile
@@ -33,7 +33,7 @@ def fails(path: Path, line: int, *parts: str) -> None:
 
 
 def test_header_in_any_case_with_quotes_comments_and_tabs(tmp_path: Path) -> None:
-    file = ArffFile(arff.write(tmp_path / "a.arff"))
+    file = ArffFile(arff_files.write(tmp_path / "a.arff"))
     assert file.relation == "small set"
     assert [attribute.name for attribute in file.attributes] == ["size", "shape of it", "found", "red", "blue"]
     assert [attribute.kind for attribute in file.attributes] == ["numeric", *["nominal"] * 4]
@@ -54,13 +54,13 @@ def test_header_in_any_case_with_quotes_comments_and_tabs(tmp_path: Path) -> Non
     ],
 )
 def test_names_as_they_occur(tmp_path: Path, declared: str, name: str) -> None:
-    path = arff.write(tmp_path / "a.arff", "1", header=f"@relation r\n@attribute {declared}\n@data\n")
+    path = arff_files.write(tmp_path / "a.arff", "1", header=f"@relation r\n@attribute {declared}\n@data\n")
     assert ArffFile(path).attributes[0].name == name
 
 
 def test_dense_rows(tmp_path: Path) -> None:
     """Nominal values are counted as declared; a quoted comma parts no values; a quoted ``?`` is no missing value."""
-    path = arff.write(
+    path = arff_files.write(
         tmp_path / "a.arff",
         "1.5,round,no,0,1",
         "",
@@ -71,13 +71,16 @@ def test_dense_rows(tmp_path: Path) -> None:
     )
     check(path, [[1.5, 0, 0, 0, 1], [-2000, 1, 1, 1, 0], [NAN, 2, NAN, NAN, 1], [7, 1, 0, 1, 0]])
     fails(
-        arff.write(tmp_path / "b.arff", "1,'?',no,0,1"), FIRST_ROW_LINE, "'shape of it' is ''?''", "round, has, comma"
+        arff_files.write(tmp_path / "b.arff", "1,'?',no,0,1"),
+        FIRST_ROW_LINE,
+        "'shape of it' is ''?''",
+        "round, has, comma",
     )
 
 
 def test_sparse_rows(tmp_path: Path) -> None:
     """What is not given is 0, and of a nominal attribute the first value declared."""
-    path = arff.write(
+    path = arff_files.write(
         tmp_path / "a.arff", "{0 3.5,1 'has, comma',4 1}", "{}", "{ 4 1 , 0 -1 }", "{2 yes,0 ?}", "1,round,yes,0,0"
     )
     rows = [[3.5, 1, 0, 0, 1], [0, 0, 0, 0, 0], [-1, 0, 0, 0, 1], [NAN, 0, 1, 0, 0], [1, 0, 1, 0, 0]]
@@ -109,7 +112,7 @@ def test_sparse_rows(tmp_path: Path) -> None:
     ],
 )
 def test_a_row_that_does_not_fit_is_named(tmp_path: Path, row: str, parts: list[str]) -> None:
-    path = arff.write(tmp_path / "a.arff", "1,round,no,0,1", "", "% comment", row, "2,round,no,0,1")
+    path = arff_files.write(tmp_path / "a.arff", "1,round,no,0,1", "", "% comment", row, "2,round,no,0,1")
     fails(path, FIRST_ROW_LINE + 3, *parts)
 
 
@@ -133,13 +136,13 @@ def test_a_row_that_does_not_fit_is_named(tmp_path: Path, row: str, parts: list[
     ],
 )
 def test_a_wrong_header_is_named(tmp_path: Path, header: str, line: int, part: str) -> None:
-    fails(arff.write(tmp_path / "a.arff", header=header), line, part)
+    fails(arff_files.write(tmp_path / "a.arff", header=header), line, part)
 
 
 def test_ignored_columns_may_hold_anything(tmp_path: Path) -> None:
     header = "@relation r\n@attribute name string\n@attribute a numeric\n@data\n"
-    dense = arff.write(tmp_path / "a.arff", "a_1.jpg,1", "'x, y.jpg',2", header=header)
-    sparse = arff.write(tmp_path / "b.arff", "{0 a_1.jpg,1 1}", "{1 2}", header=header)
+    dense = arff_files.write(tmp_path / "a.arff", "a_1.jpg,1", "'x, y.jpg',2", header=header)
+    sparse = arff_files.write(tmp_path / "b.arff", "{0 a_1.jpg,1 1}", "{1 2}", header=header)
     for path in (dense, sparse):
         (block,) = [block for _, block in ArffFile(path).blocks(ignored=[0])]
         np.testing.assert_array_equal(block, [[NAN, 1], [NAN, 2]])
@@ -157,7 +160,7 @@ def plain_rows(n: int) -> tuple[list[str], list[list[float]]]:
 def test_blocks_and_their_lines(tmp_path: Path, monkeypatch) -> None:
     """Rows come in order whatever the size of a block, with the lines they stand in; numbers lose no digit."""
     texts, rows = plain_rows(10)
-    path = arff.write(tmp_path / "a.arff", *texts[:4], "% comment", *texts[4:], header=PLAIN)
+    path = arff_files.write(tmp_path / "a.arff", *texts[:4], "% comment", *texts[4:], header=PLAIN)
     for size in (1, 3, 10, 1000):
         monkeypatch.setattr(_arff, "BLOCK_VALUES", 3 * size)
         blocks = list(ArffFile(path).blocks())
@@ -172,7 +175,7 @@ def test_blocks_and_their_lines(tmp_path: Path, monkeypatch) -> None:
 )
 def test_a_wrong_row_among_plain_ones_is_named(tmp_path: Path, row: str) -> None:
     texts, _ = plain_rows(10)
-    fails(arff.write(tmp_path / "a.arff", *texts, row, *texts, header=PLAIN), 16)
+    fails(arff_files.write(tmp_path / "a.arff", *texts, row, *texts, header=PLAIN), 16)
 
 
 @pytest.mark.parametrize(
@@ -193,19 +196,21 @@ def test_a_wrong_row_among_plain_ones_is_named(tmp_path: Path, row: str) -> None
 )
 def test_a_wrong_row_among_plain_sparse_ones_is_named(tmp_path: Path, row: str) -> None:
     texts = ["{}", "{0 1.5,1 1}", "{2 3, 0 4}", "{1 1}"]
-    fails(arff.write(tmp_path / "a.arff", *texts, row, *texts, header=PLAIN), 10)
+    fails(arff_files.write(tmp_path / "a.arff", *texts, row, *texts, header=PLAIN), 10)
 
 
 def test_plain_sparse_rows(tmp_path: Path) -> None:
-    path = arff.write(tmp_path / "a.arff", "{}", "{0 1.5,1 1}", "{ 2 3, 0 4 }", "{1 1}", header=PLAIN)
+    path = arff_files.write(tmp_path / "a.arff", "{}", "{0 1.5,1 1}", "{ 2 3, 0 4 }", "{1 1}", header=PLAIN)
     check(path, [[0, 0, 0], [1.5, 1, 0], [4, 0, 3], [0, 1, 0]])
     flipped = PLAIN.replace("{0,1}", "{1,0}")
-    check(arff.write(tmp_path / "b.arff", "{}", "{1 0}", "{1 1}", header=flipped), [[0, 0, 0], [0, 1, 0], [0, 0, 0]])
+    check(
+        arff_files.write(tmp_path / "b.arff", "{}", "{1 0}", "{1 1}", header=flipped), [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    )
 
 
 def test_a_missing_value_among_plain_rows(tmp_path: Path) -> None:
     texts, rows = plain_rows(3)
-    check(arff.write(tmp_path / "a.arff", *texts, "?,1,2", header=PLAIN), [*rows, [NAN, 1, 2]])
+    check(arff_files.write(tmp_path / "a.arff", *texts, "?,1,2", header=PLAIN), [*rows, [NAN, 1, 2]])
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
-import arff
+import arff_files
 import numpy as np
 import pytest
 import yaml
-from arff import FIRST_ROW_LINE
+from arff_files import FIRST_ROW_LINE
 
 import datasets
 from datasets import FormatError, _arff_sets, mulan
@@ -20,11 +20,13 @@ NAN = float("nan")
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    return arff.write(tmp_path / "small.arff", "1.5,round,yes,0,1", "?,'has, comma',no,1,0", "2,?,?,1,1", '{1 "it\'s"}')
+    return arff_files.write(
+        tmp_path / "small.arff", "1.5,round,yes,0,1", "?,'has, comma',no,1,0", "2,?,?,1,1", '{1 "it\'s"}'
+    )
 
 
 def test_labels_go_by_the_columns_whatever_the_order_of_the_xml(small: Path, tmp_path: Path) -> None:
-    table = mulan.read([small], xml=arff.write_xml(tmp_path / "small.xml", "blue", "red"))
+    table = mulan.read([small], xml=arff_files.write_xml(tmp_path / "small.xml", "blue", "red"))
     assert table.target_names == ("red", "blue")
     assert table.task == "multilabel"
     assert table.y.dtype == np.uint8
@@ -32,7 +34,7 @@ def test_labels_go_by_the_columns_whatever_the_order_of_the_xml(small: Path, tmp
 
 
 def test_labels_may_stand_among_the_inputs(small: Path, tmp_path: Path) -> None:
-    table = mulan.read([small], xml=arff.write_xml(tmp_path / "small.xml", "red"))
+    table = mulan.read([small], xml=arff_files.write_xml(tmp_path / "small.xml", "red"))
     assert table.target_names == ("red",)
     assert table.y.tolist() == [[0], [1], [1], [0]]
     assert table.feature_names[-1] == "blue"
@@ -41,7 +43,7 @@ def test_labels_may_stand_among_the_inputs(small: Path, tmp_path: Path) -> None:
 
 def test_inputs_of_every_kind(small: Path, tmp_path: Path) -> None:
     """Two values make one column, more of them one column each; a missing value is missing in all its columns."""
-    table = mulan.read([small], xml=arff.write_xml(tmp_path / "small.xml", "red", "blue"))
+    table = mulan.read([small], xml=arff_files.write_xml(tmp_path / "small.xml", "red", "blue"))
     names = ("size", "shape of it=round", "shape of it=has, comma", "shape of it=it's", "found=yes")
     assert table.feature_names == names
     assert table.X.dtype == np.float32
@@ -52,14 +54,16 @@ def test_inputs_of_every_kind(small: Path, tmp_path: Path) -> None:
 def test_labels_declared_the_other_way_round(tmp_path: Path) -> None:
     """In a sparse row, what is not given is the first value declared: here that is 1."""
     header = "@relation 'r: -C 2'\n@attribute a {1,0}\n@attribute b {0,1}\n@attribute x numeric\n@data\n"
-    path = arff.write(tmp_path / "a.arff", "1,0,5", "0,1,6", "{2 7}", header=header)
+    path = arff_files.write(tmp_path / "a.arff", "1,0,5", "0,1,6", "{2 7}", header=header)
     assert mulan.read([path]).y.tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize(("count", "names"), [(2, ("a", "b")), (-2, ("c", "d")), (1, ("a",)), (-3, ("b", "c", "d"))])
 def test_meka_counts_labels_from_either_end(tmp_path: Path, count: int, names: tuple[str, ...]) -> None:
     attributes = "".join(f"@attribute {name} {{0,1}}\n" for name in "abcd")
-    path = arff.write(tmp_path / "a.arff", "0,0,1,1", header=f"@relation 'set: -C {count} -x'\n{attributes}@data\n")
+    path = arff_files.write(
+        tmp_path / "a.arff", "0,0,1,1", header=f"@relation 'set: -C {count} -x'\n{attributes}@data\n"
+    )
     table = mulan.read([path])
     assert table.target_names == names
     assert table.y.tolist() == [["abcd".index(name) // 2 for name in names]]
@@ -68,7 +72,7 @@ def test_meka_counts_labels_from_either_end(tmp_path: Path, count: int, names: t
 
 def test_targets_are_the_last_columns_and_keep_their_digits(tmp_path: Path) -> None:
     header = "@relation r\n" + "".join(f"@attribute {name} numeric\n" for name in "abc") + "@data\n"
-    path = arff.write(tmp_path / "a.arff", "1,0.1,1e-9", "2,3.000000001,7", header=header)
+    path = arff_files.write(tmp_path / "a.arff", "1,0.1,1e-9", "2,3.000000001,7", header=header)
     table = mulan.read([path], n_targets=2)
     assert table.task == "regression"
     assert table.target_names == ("b", "c")
@@ -77,8 +81,8 @@ def test_targets_are_the_last_columns_and_keep_their_digits(tmp_path: Path) -> N
 
 
 def test_training_rows_come_before_test_rows(small: Path, tmp_path: Path) -> None:
-    xml = arff.write_xml(tmp_path / "small.xml", "red", "blue")
-    other = arff.write(tmp_path / "test.arff", "9,round,yes,1,1")
+    xml = arff_files.write_xml(tmp_path / "small.xml", "red", "blue")
+    other = arff_files.write(tmp_path / "test.arff", "9,round,yes,1,1")
     table = mulan.read([small, other], xml=xml)
     assert table.rows == (4, 1)
     assert table.X[:, 0].tolist()[2:] == [2, 0, 9]
@@ -89,44 +93,46 @@ def refused(line: int, *parts: str):
 
 
 def test_wrong_label_counts_are_named(small: Path, tmp_path: Path) -> None:
-    xml = arff.write_xml(tmp_path / "small.xml", "red", "blue", "green", "black")
+    xml = arff_files.write_xml(tmp_path / "small.xml", "red", "blue", "green", "black")
     with refused(8, "lists 4 labels, but 2 of them are no attributes there: black, green"):
         mulan.read([small], xml=xml)
     with refused(8, "lists 3 labels, but some are equal"):
-        mulan.read([small], xml=arff.write_xml(tmp_path / "small.xml", "red", "red", "blue"))
+        mulan.read([small], xml=arff_files.write_xml(tmp_path / "small.xml", "red", "red", "blue"))
     for n_targets in (0, 5, -1):
         with refused(8, f"{n_targets} targets, but there are 5 attributes; expected 1 to 4"):
             mulan.read([small], n_targets=n_targets)
     with refused(1, "no MEKA option -C"):
         mulan.read([small])
     for count in (0, 5, -5):
-        path = arff.write(tmp_path / "m.arff", header=arff.HEADER.replace("small set", f"small: -C {count}"))
+        path = arff_files.write(
+            tmp_path / "m.arff", header=arff_files.HEADER.replace("small set", f"small: -C {count}")
+        )
         with refused(1, f"-C {count}, but there are 5 attributes; expected 1 to 4 labels"):
             mulan.read([path])
 
 
 def test_outputs_that_are_none_are_named(small: Path, tmp_path: Path) -> None:
     with refused(6, "label 'found' should have the values {0,1}"):
-        mulan.read([small], xml=arff.write_xml(tmp_path / "small.xml", "found"))
+        mulan.read([small], xml=arff_files.write_xml(tmp_path / "small.xml", "found"))
     with refused(8, "target 'blue' should be numeric"):
         mulan.read([small], n_targets=1)
-    path = arff.write(tmp_path / "missing.arff", "1,round,yes,0,1", "% comment", "1,round,yes,?,1")
+    path = arff_files.write(tmp_path / "missing.arff", "1,round,yes,0,1", "% comment", "1,round,yes,?,1")
     with refused(FIRST_ROW_LINE + 2, "output 'red' is missing"):
-        mulan.read([path], xml=arff.write_xml(tmp_path / "small.xml", "red", "blue"))
+        mulan.read([path], xml=arff_files.write_xml(tmp_path / "small.xml", "red", "blue"))
 
 
 def test_other_faults_are_named(small: Path, tmp_path: Path) -> None:
-    xml = arff.write_xml(tmp_path / "small.xml", "red", "blue")
+    xml = arff_files.write_xml(tmp_path / "small.xml", "red", "blue")
     with refused(8, "no rows follow"):
-        mulan.read([arff.write(tmp_path / "empty.arff")], xml=xml)
+        mulan.read([arff_files.write(tmp_path / "empty.arff")], xml=xml)
     with refused(FIRST_ROW_LINE, "too large for float32: 1e.39"):
-        mulan.read([arff.write(tmp_path / "large.arff", "1e39,round,yes,0,1")], xml=xml)
+        mulan.read([arff_files.write(tmp_path / "large.arff", "1e39,round,yes,0,1")], xml=xml)
     with refused(1, "no attribute 'colour' that could be ignored"):
         mulan.read([small], xml=xml, ignored=["colour"])
-    other = arff.write(tmp_path / "b.arff", header=arff.HEADER.replace("{no,yes}", "{yes,no}"))
+    other = arff_files.write(tmp_path / "b.arff", header=arff_files.HEADER.replace("{no,yes}", "{yes,no}"))
     with refused(6, "attribute 'found' is not as in line 6 of"):
         mulan.read([small, other], xml=xml)
-    fewer = arff.write(tmp_path / "c.arff", header=arff.HEADER.replace("@attribute blue {0,1}\n", ""))
+    fewer = arff_files.write(tmp_path / "c.arff", header=arff_files.HEADER.replace("@attribute blue {0,1}\n", ""))
     with refused(7, "4 attributes, but .* has 5"):
         mulan.read([small, fewer], xml=xml)
 
@@ -262,7 +268,7 @@ def test_a_file_of_ones_own(tmp_path: Path, monkeypatch, small: Path) -> None:
     """A description is all that a set of one's own needs; rows that are missing are told."""
     monkeypatch.setattr(_arff_sets, "FOLDER", tmp_path)
     monkeypatch.setenv("GBDTMO_DATA", str(tmp_path))
-    arff.write_xml(tmp_path / "small.xml", "red", "blue")
+    arff_files.write_xml(tmp_path / "small.xml", "red", "blue")
     content = {
         "files": [{"path": "small.arff", "sha256": None, "rows": 4}],
         "xml": {"path": "small.xml", "sha256": None},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import rar
+import rar_files
 import rarfile
 from numpy.typing import NDArray
 
@@ -116,7 +116,7 @@ def test_the_archive_serves_as_well(own: Path, labels, monkeypatch) -> None:
         path = own / "nus_wide" / member
         members[f"nuswide-cVLADplus/{member}"] = path.read_bytes()
         path.unlink()
-    (own / "nus_wide/nuswide-cVLADplus.rar").write_bytes(rar.stored(**members))
+    (own / "nus_wide/nuswide-cVLADplus.rar").write_bytes(rar_files.stored(**members))
     data = datasets.load("nus_wide", download=False)
     np.testing.assert_array_equal(data.X, X)
     np.testing.assert_array_equal(data.y, labels)
@@ -130,10 +130,10 @@ def test_damaged_archives_are_refused(own: Path, labels, monkeypatch) -> None:
     path.write_bytes(b"<html>not found</html>")
     with pytest.raises(FormatError, match=r"no readable RAR archive .*replace or remove it"):
         datasets.load("nus_wide", download=False)
-    path.write_bytes(rar.stored(readme=b"nothing"))
+    path.write_bytes(rar_files.stored(readme=b"nothing"))
     with pytest.raises(FormatError, match=rf"holds 0 files named {MEMBERS[0]}"):
         datasets.load("nus_wide", download=False)
-    whole = rar.stored(**{MEMBERS[0]: b"@relation r\n@attribute a numeric\n@data\n1\n"})
+    whole = rar_files.stored(**{MEMBERS[0]: b"@relation r\n@attribute a numeric\n@data\n1\n"})
     path.write_bytes(whole.replace(b"@data\n1", b"@data\n2"))
     with pytest.raises(FormatError, match="no readable RAR archive"):
         datasets.load("nus_wide", download=False)
