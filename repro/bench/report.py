@@ -30,7 +30,8 @@ only entries outside each feature's most frequent bin. {markdown.MADE_UP} made-u
 {markdown.BUSY} others used the machine meanwhile."""
 TABLE6_LEGEND = f"""\
 Mean of all rounds of a cell, without evaluation rows and without binning. Every cell ran alone in a process pinned to
-its cores. {markdown.MADE_UP} made-up data of that shape. {markdown.BUSY} others used the machine meanwhile."""
+its cores. {markdown.MADE_UP} made-up features, or made-up data of that shape. {markdown.BUSY} others used the machine
+meanwhile."""
 
 
 class BenchReportError(RuntimeError):
