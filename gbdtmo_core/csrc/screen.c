@@ -117,7 +117,8 @@ static double denominators(const gmo_splitter *s, const int32_t *total, int32_t 
 void gmo_screen_prepare(const gmo_splitter *s, gmo_split_node *node) {
     const gmo_fixed *fixed = s->fixed;
     gmo_estimates *e = &node->estimates;
-    double inflation = gmo_screen_kind(s) == SUMS_UNRESTRICTED ? 1 : gain_inflation(s), largest_sum = 0, smallest = INFINITY;
+    double inflation = gmo_screen_kind(s) == SUMS_UNRESTRICTED ? 1 : gain_inflation(s), largest_sum = 0,
+           smallest = INFINITY;
     e->base = e->scale = 0;
     for (int32_t j = 0; j < fixed->d; j++) {
         double g = node->total[j] * fixed->gradient_unit[j], sum = denominators(s, node->total, j);
@@ -163,9 +164,9 @@ typedef struct {
 } output_factors;
 
 GMO_INLINE output_factors load_factors(const gmo_estimates *e, int32_t j, bool has_hessian) {
-    output_factors f = {load_ints(e->total + j),      {0},
-                        load_floats(e->weight + j),   load_floats(e->gradient + j),
-                        load_floats(e->own + j),      load_floats(e->slope + j),
+    output_factors f = {load_ints(e->total + j),    {0},
+                        load_floats(e->weight + j), load_floats(e->gradient + j),
+                        load_floats(e->own + j),    load_floats(e->slope + j),
                         load_floats(e->add + j)};
     if (has_hessian)
         f.h = load_ints(e->total + e->hessian + j);
@@ -242,8 +243,8 @@ GMO_INLINE void screen_chunk(const gmo_estimates *e, const feature_scan *scan, i
 
 /* Sums of a group of features over outputs first .. last, a chunk of them at a time, so that the chunk of all rows stays
  * in cache. */
-GMO_INLINE void screen_group(const gmo_estimates *e, feature_scan *const *scans, int32_t n_scans, int32_t first, int32_t last,
-                             bool has_hessian, gmo_bound_sums kind, const float threshold[2]) {
+GMO_INLINE void screen_group(const gmo_estimates *e, feature_scan *const *scans, int32_t n_scans, int32_t first,
+                             int32_t last, bool has_hessian, gmo_bound_sums kind, const float threshold[2]) {
     for (; first < last; first += CHUNK_VECTORS * GMO_LANES)
         for (int32_t i = 0; i < n_scans; i++)
             if (last - first <= GMO_LANES)
@@ -273,22 +274,23 @@ GMO_INLINE void screen_any(const gmo_estimates *e, feature_scan *const *scans, i
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* Upper bound of a candidate's value from the outputs that are estimated. */
-GMO_INLINE double upper_bound(const gmo_estimates *e, const float16 *sums, gmo_bound_sums kind, int32_t k, double inflation,
-                              const float threshold[2]) {
+GMO_INLINE double upper_bound(const gmo_estimates *e, const float16 *sums, gmo_bound_sums kind, int32_t k,
+                              double inflation, const float threshold[2]) {
     double first = sum_of_lanes(&sums[0]);
     if (kind == SUMS_FULL)
         return e->base + e->margin + e->scale * first;
     double second = sum_of_lanes(&sums[1]);
     if (kind == SUMS_RESTRICTED)
-        return e->margin + smaller(e->base + e->scale * first, e->scale * inflation * (k * (double)threshold[0] + second));
+        return e->margin +
+               smaller(e->base + e->scale * first, e->scale * inflation * (k * (double)threshold[0] + second));
     double left = k * (double)threshold[0] + sum_of_lanes(&sums[2]);
     double right = k * (double)threshold[1] + sum_of_lanes(&sums[3]);
     return e->scale * inflation * (smaller(left, first) + smaller(right, second));
 }
 
 /* Bounds of a scan's candidates, with what other outputs may gain by the rows on the left; returns the largest. */
-GMO_INLINE double bound_scan(const gmo_splitter *s, const gmo_estimates *e, feature_scan *scan, const float threshold[2],
-                             const double *others) {
+GMO_INLINE double bound_scan(const gmo_splitter *s, const gmo_estimates *e, feature_scan *scan,
+                             const float threshold[2], const double *others) {
     gmo_bound_sums kind = gmo_screen_kind(s);
     double inflation = sum_inflation(s) * (kind == SUMS_UNRESTRICTED ? 1 + RECIPROCAL_ERROR : 1), largest = 0;
     for (int32_t c = 0; c < scan->n_candidates; c++) {

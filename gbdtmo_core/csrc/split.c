@@ -87,8 +87,8 @@ static gmo_status node_init(const gmo_splitter *s, gmo_split_node *node) {
 
 static void node_free(gmo_split_node *node) {
     gmo_estimates *e = &node->estimates;
-    void *arrays[] = {e->weight,    e->gradient,        e->own,     e->slope,     e->add,
-                      node->copied, node->copied_total, node->rest, node->least,   node->most, node->outputs, node->ranked};
+    void *arrays[] = {e->weight,          e->gradient, e->own,      e->slope,   e->add,        node->copied,
+                      node->copied_total, node->rest,  node->least, node->most, node->outputs, node->ranked};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
 }

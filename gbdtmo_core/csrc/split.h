@@ -56,9 +56,9 @@ typedef struct {
     double reg_lambda, reg_alpha;
     int32_t top_k; /* 0: full split */
     bool restricted;
-    int64_t min_side;   /* rows that either side needs */
-    int64_t small_rows; /* nodes of at most so many rows are searched without a histogram; 0: none */
-    bool estimates;         /* whether candidates may be estimated in this tree */
+    int64_t min_side;        /* rows that either side needs */
+    int64_t small_rows;      /* nodes of at most so many rows are searched without a histogram; 0: none */
+    bool estimates;          /* whether candidates may be estimated in this tree */
     gmo_split_node nodes[2]; /* two siblings */
     char *scratch;           /* n_threads areas of scratch_bytes */
     int64_t scratch_bytes;
