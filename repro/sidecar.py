@@ -13,9 +13,16 @@ from repro.store import write_atomically
 
 
 def write_with_sidecar(
-    folder: Path, name: str, *, markdown: str, csv: str, records: Iterable[Mapping[str, Any]], about: Mapping[str, Any]
+    folder: Path,
+    name: str,
+    *,
+    markdown: str,
+    csv: str,
+    records: Iterable[Mapping[str, Any]],
+    about: Mapping[str, Any],
+    drawings: Mapping[str, bytes] | None = None,
 ) -> Path:
-    """Write ``<name>.md``, ``<name>.csv`` and ``<name>.json``.
+    """Write ``<name>.md``, ``<name>.csv``, any drawings, and ``<name>.json``.
 
     Parameters
     ----------
@@ -26,6 +33,8 @@ def write_with_sidecar(
         What the table was made from, each with ``run_id`` and ``provenance``.
     about : mapping
         What the sidecar says first.
+    drawings : mapping of str to bytes, optional
+        Files beside the table, by their ending.
 
     Returns
     -------
@@ -33,20 +42,21 @@ def write_with_sidecar(
         The Markdown file.
     """
     records = list(records)
-    path = folder / f"{name}.md"
-    write_atomically(path, markdown)
-    write_atomically(folder / f"{name}.csv", csv)
+    contents = {f"{name}.md": markdown.encode(), f"{name}.csv": csv.encode()}
+    contents |= {f"{name}.{ending}": drawing for ending, drawing in (drawings or {}).items()}
+    for file, content in contents.items():
+        write_atomically(folder / file, content)
     code = provenance.code_version()
     sidecar = {
         **about,
-        "sha256": {f"{name}.md": _sha256(markdown), f"{name}.csv": _sha256(csv)},
+        "sha256": {file: hashlib.sha256(content).hexdigest() for file, content in contents.items()},
         "provenance": origins(record["provenance"] for record in records),
         "written": provenance.utc_now(),
         "written_by": {"commit": code["commit"], "dirty": code["dirty"]},
         "runs": [record["run_id"] for record in records],
     }
     write_atomically(folder / f"{name}.json", json.dumps(sidecar, indent=1) + "\n")
-    return path
+    return folder / f"{name}.md"
 
 
 def origins(described: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -58,7 +68,3 @@ def origins(described: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
             if one.get(key) not in found[key]:
                 found[key].append(one.get(key))
     return found
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,5 +1,6 @@
 """Run records on disk: one JSON file a finished run, written whole or not at all.
 
+A record carries the digest of what was written, so that a change by hand is noticed when it is read.
 Layout under the store's root (``results/runs`` by default)::
 
     records/<run_id>.json    finished runs
@@ -73,13 +74,45 @@ def run_id(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def seal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record as JSON gives it back, and last its ``digest``, the SHA-256 of its canonical JSON."""
+    as_read = json.loads(_to_json(record))
+    return {**as_read, "digest": _digest(as_read)}
+
+
+def unseal(record: Mapping[str, Any], where: str, remedy: str) -> dict[str, Any]:
+    """Return a record without its digest, after comparing them; one from before there were digests is taken as it is.
+
+    Parameters
+    ----------
+    record : mapping
+        As read.
+    where, remedy : str
+        For the message: what holds the record, and what to do.
+
+    Raises
+    ------
+    StoreError
+        If the record is not what was written.
+    """
+    bare = {key: value for key, value in record.items() if key != "digest"}
+    if "digest" in record and record["digest"] != _digest(bare):
+        raise StoreError(f"{where} was changed after it was written: it does not have its digest. {remedy}")
+    return bare
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    canonical = json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
 def owner() -> str:
     """Name this host and process, for the names of temporary files: it tells a later clean-up whose leftover one is."""
     return f"{socket.gethostname()}.{os.getpid()}"
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that a reader, or a kill at any moment, finds the old file or the whole new one.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file (text as UTF-8) so that a reader, or a kill at any moment, finds the old file or the whole new one.
 
     Raises
     ------
@@ -90,8 +123,8 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with temporary.open("wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
@@ -177,7 +210,7 @@ class RunStore:
         Raises
         ------
         StoreError
-            If there is none, or the file is no record of this run.
+            If there is none, or the file is no record of this run, or not as it was written.
         """
         path = self.record_path(identifier)
         record = _read_json(path)
@@ -192,7 +225,7 @@ class RunStore:
                 f"{path} does not hold the run its name says: its identity has the run id "
                 f"{run_id(record['identity'])}. Delete it to run the cell again."
             )
-        return record
+        return unseal(record, str(path), "Delete it to run the cell again.")
 
     def identifiers(self) -> list[str]:
         """Return the ids of all recorded runs, sorted."""
@@ -215,7 +248,7 @@ class RunStore:
             raise StoreError(f"not a whole run record: {', '.join(faults)}")
         if record["run_id"] != run_id(record["identity"]):
             raise StoreError(f"{record['run_id']} is not the run id of the record's identity")
-        write_atomically(self.record_path(record["run_id"]), _to_json(record))
+        write_atomically(self.record_path(record["run_id"]), _to_json(seal(record)))
         self.forget_failure(record["run_id"])
 
     def write_failure(self, identity: Mapping[str, Any], error: BaseException | str) -> None:

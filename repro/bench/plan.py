@@ -23,7 +23,7 @@ from repro.store import run_id
 
 CONF = ROOT / "conf"
 RELEASED_LIBRARY = "GBDTMO_RELEASED_LIB"
-KINDS = ("bench", "figure5", "inference")
+KINDS = ("bench", "figure5", "inference", "table6")
 """Kinds of table that are made from benchmark records."""
 # Files that a measurement depends on; a change of any of them makes new cells.
 _MEASURING = (

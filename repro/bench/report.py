@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ import pandas as pd
 
 from repro import figures
 from repro.bench import checks as promises
-from repro.bench import frames, markdown, scores
+from repro.bench import frames, markdown, scores, sparse
 from repro.bench.cell import bench_store, was_busy
 from repro.bench.plan import BenchCell, BenchPlan
 from repro.provenance import ROOT
 from repro.sidecar import write_with_sidecar
-from repro.store import RunStore, write_atomically
+from repro.store import RunStore, seal, write_atomically
 
 NOT_RUN = "not run"
 PAPER = ROOT / "results" / "paper"
@@ -29,6 +28,9 @@ alone in a process pinned to its cores. *construction* is binning or the library
 the adds (or the bytes, if longer) of the histograms of gbdt_mo's trees take at this machine's measured rates, counting
 only entries outside each feature's most frequent bin. {markdown.MADE_UP} made-up data of that shape.
 {markdown.BUSY} others used the machine meanwhile."""
+TABLE6_LEGEND = f"""\
+Mean of all rounds of a cell, without evaluation rows and without binning. Every cell ran alone in a process pinned to
+its cores. {markdown.MADE_UP} made-up data of that shape. {markdown.BUSY} others used the machine meanwhile."""
 
 
 class BenchReportError(RuntimeError):
@@ -151,7 +153,7 @@ def write_report(plan: BenchPlan, root: Path, folder: Path) -> list[Path]:
     path = write_with_sidecar(
         folder,
         plan.experiment,
-        markdown=f"{_title(plan, evidence)}\n\n{text}\n\n{LEGEND}\n",
+        markdown=f"{_title(plan, evidence)}\n\n{text}\n\n{TABLE6_LEGEND if plan.kind == 'table6' else LEGEND}\n",
         csv=csv.to_csv(index=False, lineterminator="\n"),
         records=[record for _, record in evidence.measured],
         about=_about(plan, evidence),
@@ -169,9 +171,7 @@ def _write_drawings(folder: Path, plan: BenchPlan, evidence: Evidence) -> Iterat
         drawn = figures.growth_bars(evidence.growth[evidence.growth["variant"] != "base"], promises.GROWTH)
     for ending, content in drawn.items():
         path = folder / f"{name}.{ending}"
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        write_atomically(path, content)
         yield path
 
 
@@ -227,9 +227,18 @@ def _bench_text(plan: BenchPlan, evidence: Evidence) -> str:
         sections += ["## Top-k splits", markdown.sparse_markdown(evidence.sparse)]
     if len(evidence.score):
         sections += ["## Time to LightGBM's best test score", markdown.scores_markdown(evidence.score)]
-    if evidence.gaps:
-        sections += ["## Gaps", "\n".join(f"- {label}: {reason}" for label, reason in evidence.gaps.items())]
-    return "\n\n".join(sections)
+    return "\n\n".join([*sections, *_gap_section(evidence)])
+
+
+def _table6(evidence: Evidence) -> tuple[str, pd.DataFrame]:
+    frame = sparse.table6_frame(evidence.measured, pd.read_csv(PAPER / "table6.csv"))
+    return "\n\n".join([sparse.table6_markdown(frame), *_gap_section(evidence)]), frame
+
+
+def _gap_section(evidence: Evidence) -> list[str]:
+    if not evidence.gaps:
+        return []
+    return ["## Gaps", "\n".join(f"- {label}: {reason}" for label, reason in evidence.gaps.items())]
 
 
 def _round_sections(plan: BenchPlan, evidence: Evidence) -> list[str]:
@@ -284,6 +293,7 @@ _CONTENTS: dict[str, Callable[[BenchPlan, Evidence], tuple[str, pd.DataFrame]]] 
     "bench": lambda plan, evidence: (_bench_text(plan, evidence), long_table(evidence)),
     "figure5": lambda plan, evidence: ("\n\n".join(_round_sections(plan, evidence)), evidence.compared),
     "inference": lambda plan, evidence: ("\n\n".join(_inference_section(plan, evidence)), evidence.predictions),
+    "table6": lambda plan, evidence: _table6(evidence),
 }
 """Markdown and CSV of each kind of table."""
 
@@ -324,10 +334,10 @@ def publish_bench(plan: BenchPlan, root: Path, folder: Path, stated: Mapping[str
             "quiet: make bench ARGS=--again"
         )
     written = write_report(plan, root, folder)
-    if plan.kind != "bench":
+    if plan.kind in ("figure5", "inference"):  # the benchmark's records are published with it
         return written
     lines = [
-        json.dumps({"cell": cell.key, **record}, separators=(",", ":"), ensure_ascii=False) + "\n"
+        json.dumps(seal({"cell": cell.key, **record}), separators=(",", ":"), ensure_ascii=False) + "\n"
         for cell, record in evidence.measured
     ]
     path = folder / f"{plan.experiment}_records.jsonl"

@@ -111,6 +111,19 @@ def test_table8_hessians(paper: str, project_root: Path) -> None:
     table = read(project_root, 8)
     ours = {(row.dataset, row.hessian): f"{row.value} / {row.seconds_a_round} s" for row in table.itertuples()}
     assert ours == expected
+    for row in table.itertuples():
+        estimator = compose_config(f"dataset={row.dataset}", f"model={row.model}").model.estimator
+        assert estimator.get("hessian", "diagonal") == row.hessian
+
+
+def test_table12_confidence(paper: str, project_root: Path) -> None:
+    """The summary states two of the table's values, in words."""
+    text = " ".join(paper.split())
+    (student,) = re.findall(r"GBDT-SO on Student-por: (0\.\d+)", text)
+    (yeast,) = re.findall(r"Yeast value against XGBoost is (0\.\d+) \[tab\. XII\]", text)
+    table = read(project_root, 12)
+    ours = {(row["dataset"], row["model"]): row["confidence"] for _, row in table.iterrows()}
+    assert ours == {("student_por", "gbdt_so"): student, ("yeast", "xgboost"): yeast}
 
 
 @pytest.mark.parametrize("name", ["mnist", "yeast", "mnist_inpainting", "student_por"])

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from configs import compose_config
 from fake_cells import record_of
 
-from repro.store import RunStore, StoreError, owner, run_id, write_atomically
+from repro.store import RunStore, StoreError, owner, run_id, seal, unseal, write_atomically
 
 
 @pytest.fixture
@@ -46,6 +47,53 @@ def test_a_written_record_is_read_back(store: RunStore, record: dict[str, Any]) 
     assert store.has(record["run_id"])
     assert store.read(record["run_id"]) == record
     assert list(store.records()) == [record]
+
+
+def change_by_hand(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record["scores"].update(test=0.99),
+        lambda record: record["history"]["accuracy"].pop(),
+        lambda record: record["provenance"].update(dirty=not record["provenance"]["dirty"]),
+        lambda record: record.update(remark="better"),
+        lambda record: record.pop("artifacts"),
+        lambda record: record.update(digest="0" * 64),
+    ],
+)
+def test_a_record_changed_by_hand_is_refused(
+    store: RunStore, record: dict[str, Any], change: Callable[[dict[str, Any]], None]
+) -> None:
+    store.write(record)
+    path = store.record_path(record["run_id"])
+    change_by_hand(path, change)
+    with pytest.raises(StoreError, match=r"was changed after it was written.*Delete it to run the cell again") as error:
+        store.read(record["run_id"])
+    assert str(path) in str(error.value)
+
+
+def test_another_layout_of_the_same_record_is_read(store: RunStore, record: dict[str, Any]) -> None:
+    store.write(record)
+    path = store.record_path(record["run_id"])
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=2, sort_keys=True))
+    assert store.read(record["run_id"]) == record
+
+
+def test_a_record_from_before_digests_is_read(store: RunStore, record: dict[str, Any]) -> None:
+    store.write(record)
+    change_by_hand(store.record_path(record["run_id"]), lambda record: record.pop("digest"))
+    assert store.read(record["run_id"]) == record
+
+
+def test_numbers_as_keys_keep_the_digest() -> None:
+    """JSON turns them into text, which sorts in another order."""
+    sealed = seal({"a": {2: 1, 10: 1}})
+    assert unseal(json.loads(json.dumps(sealed)), "it", "") == {"a": {"2": 1, "10": 1}}
 
 
 def test_writing_leaves_only_the_file(tmp_path: Path) -> None:
