@@ -92,7 +92,7 @@ def gather(plan: BenchPlan, store: RunStore) -> Evidence:
         predictions=frames.predict_frame(measured, rounds),
         parts=frames.part_frame(rounds),
         growth=frames.growth_frame(rounds),
-        sparse=frames.sparse_frame(rounds, pd.read_csv(PAPER / "table6.csv")),
+        sparse=frames.sparse_frame(rounds, pd.read_csv(PAPER / "table6.csv"), pd.read_csv(PAPER / "table8.csv")),
         score=scores.score_frame(measured),
         one_row=scores.row_frame(measured),
     )
