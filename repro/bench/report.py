@@ -232,7 +232,7 @@ def _bench_text(plan: BenchPlan, evidence: Evidence) -> str:
 
 
 def _table6(evidence: Evidence) -> tuple[str, pd.DataFrame]:
-    frame = sparse.table6_frame(evidence.measured, pd.read_csv(PAPER / "table6.csv"))
+    frame = sparse.table6_frame(evidence.measured, pd.read_csv(PAPER / "table6.csv"), pd.read_csv(PAPER / "table8.csv"))
     return "\n\n".join([sparse.table6_markdown(frame), *_gap_section(evidence)]), frame
 
 

@@ -8,19 +8,20 @@ from typing import Any
 import pandas as pd
 
 from repro.bench.cell import was_busy
+from repro.bench.frames import published_seconds
 from repro.bench.markdown import BUSY, MADE_UP, number, table
 from repro.bench.plan import Measured
 
 
-def table6_frame(measured: Measured, published: pd.DataFrame) -> pd.DataFrame:
-    """Set the mean seconds a round beside Table VI.
+def table6_frame(measured: Measured, published: pd.DataFrame, published_full: pd.DataFrame) -> pd.DataFrame:
+    """Set the mean seconds a round beside Table VI, those of the full split on MNIST beside Table VIII.
 
     Parameters
     ----------
     measured
         Cells with their records; their variant is ``full``, or a mode and k.
-    published : DataFrame
-        ``dataset``, ``top_k``, ``top_k_mode``, ``seconds``.
+    published, published_full : DataFrame
+        See `repro.bench.frames.sparse_frame`.
 
     Returns
     -------
@@ -29,9 +30,7 @@ def table6_frame(measured: Measured, published: pd.DataFrame) -> pd.DataFrame:
         the first among them, as in the authors' scripts), ``to_full`` (over the full split's), ``published``,
         ``made_up``, ``busy``.
     """
-    paper = {
-        (row["dataset"], f"{row['top_k_mode']} {row['top_k']}"): row["seconds"] for row in published.to_dict("records")
-    }
+    paper = published_seconds(published, published_full)
     rows: list[dict[str, Any]] = []
     for cell, record in measured:
         rounds = record["measured"]["round_seconds"]

@@ -251,7 +251,7 @@ def test_the_command_runs_real_cells_and_writes_the_table(
 
 def test_a_grid_ends_with_its_choice_at_one_parent_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    settings = ["model.estimator.learning_rate=0.1,0.5", "model.estimator.max_depth=2"]
+    settings = ["model.estimator.learning_rate=0.1,0.5", "model.estimator.max_depth=2,3"]
     arguments = ["experiment=grid", *NARROW, *settings, "dataset.max_rounds=2", f"runs_dir={tmp_path}"]
     for _ in range(2):  # the second time there is nothing left to do
         assert sweep.main(arguments) == 0
