@@ -28,7 +28,7 @@ from repro.plan import RUNS_DIR, Cell, Plan, PlanError, make_plan
 from repro.progress import Display, Forecast
 from repro.provenance import ROOT, usable_cpus
 from repro.published import published_records
-from repro.report import RESULTS, write_tables
+from repro.report import RESULTS, PublishError, write_tables
 from repro.run import run_cell
 from repro.store import RunStore, StoreError
 
@@ -272,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         store = RunStore(ROOT / plan.runs_dir)
         return _sweep_and_report(plan, store, options)
-    except (PlanError, Busy, StoreError, workers.WorkersError) as error:
+    except (PlanError, Busy, StoreError, PublishError, workers.WorkersError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

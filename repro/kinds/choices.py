@@ -22,14 +22,13 @@ _KEYS = ["learning_rate", "max_depth"]
 def pages(evidence: Evidence) -> list[Page]:
     """Make one table, a row a data set and model, with the validation surfaces as heat maps."""
     plan, name = evidence.plan, evidence.plan.name
-    settings = plan.setting_names
-    if settings != _KEYS:
-        raise ValueError(f"{plan.experiment} must sweep {' and '.join(_KEYS)}, in this order; it sweeps {settings}")
+    params = {cell.run_id: cell.identity["params"] for cell in plan.cells}
+    cells = evidence.cells.assign(**{key: [float(params[one][key]) for one in evidence.cells["run_id"]] for key in _KEYS})
     published = {(row["dataset"], row["model"]): row for row in rows_of(evidence.published())}
     rows, surfaces, marks = [], {}, {}
-    for key, part in evidence.cells.groupby(["dataset", "model"], sort=False):
+    for key, part in cells.groupby(["dataset", "model"], sort=False):
         dataset, model = map(str, key)
-        surface = tables.grid(part, evidence.runs, settings)
+        surface = tables.grid(part, evidence.runs, _KEYS)
         theirs = published.get((dataset, model))
         rows.append({"dataset": dataset, "model": model, **choice(surface, part, evidence.runs, theirs)})
         if surface["n_seeds"].any():
@@ -37,7 +36,7 @@ def pages(evidence: Evidence) -> list[Page]:
             marks[f"{dataset}, {model}"] = None if theirs is None else (theirs["learning_rate"], theirs["max_depth"])
     table = pd.DataFrame(rows)
     text = choices_markdown(table)
-    drawings = figures.surfaces(surfaces, settings, marks) if surfaces else {}
+    drawings = figures.surfaces(surfaces, _KEYS, marks) if surfaces else {}
     if drawings:
         text += f"\n\n{image(name, 'mean validation scores over rate and depth')}\n\nStar: ours; square: published."
     return [Page(name, f"{text}\n\n{LEGEND}", table, drawings)]

@@ -12,14 +12,11 @@ NOTE = """\
 
 def pages(evidence: Evidence) -> list[Page]:
     """Make one table: a row a data set and kind of split, in the place of the model."""
-    table = tables.comparison(by_split(evidence.cells), evidence.runs, published_by_split(evidence.published()))
+    splits = {cell.run_id: cell.config["split"] for cell in evidence.plan.cells}
+    cells = evidence.cells.assign(model=evidence.cells["run_id"].map(splits))  # in the model's place: there is only one
+    table = tables.comparison(cells, evidence.runs, published_by_split(evidence.published()))
     text = tables.comparison_markdown(table).replace("| model ", "| split ", 1)
     return [Page(evidence.plan.name, f"{text}\n\n{NOTE}\n\n{LEGEND}", table.rename(columns={"model": "split"}))]
-
-
-def by_split(cells: pd.DataFrame) -> pd.DataFrame:
-    """Let the kind of split stand where the model does: there is only one."""
-    return cells.assign(model=cells["split"])
 
 
 def published_by_split(published: pd.DataFrame) -> pd.DataFrame:

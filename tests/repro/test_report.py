@@ -191,6 +191,19 @@ def test_a_grid_has_a_heat_map_that_its_sidecar_knows(store: RunStore, tmp_path:
     assert "](grid_digits_gbdt_mo.png)" in (tmp_path / "grid_digits_gbdt_mo.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("experiment", "fixed"), [("table7", "split=restricted-2"), ("table9", "model.estimator.max_depth=5")]
+)
+def test_a_setting_that_is_fixed_by_hand_still_gives_a_table(
+    experiment: str, fixed: str, store: RunStore, tmp_path: Path
+) -> None:
+    narrow = make_plan(experiment, datasets=["yeast"], models=["gbdt_mo"], seeds=1, overrides=[fixed])
+    fill(narrow, store)
+    write_tables(narrow, store, tmp_path)
+    (row,) = pd.read_csv(tmp_path / f"{experiment}.csv").to_dict("records")
+    assert row["split"] == "restricted-2" if experiment == "table7" else row["chosen_max_depth"] == 5
+
+
 def test_a_table_of_other_records_reads_the_published_ones(plan: Plan, store: RunStore, tmp_path: Path) -> None:
     fill(plan, store)
     results = tmp_path / "results"
