@@ -1,7 +1,8 @@
 """The data sets of the reproduction, each loaded by ``datasets.load(name)``.
 
-A module of this package that defines ``load(*, cache_dir, download)`` and has a public name is a data set;
-`base` and `fetch` are the two exceptions.
+A module of this package that defines ``load(*, cache_dir, download)`` and has a public name is a data set; `base`,
+`fetch` and `mulan` are the exceptions. A set of ARFF files needs no module, only a file in ``arff_sets``: `mulan` loads
+it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import pkgutil
 from importlib import import_module
 
+from . import _arff_sets
 from .base import (
     ChecksumError,
     DataFolderError,
@@ -18,6 +20,7 @@ from .base import (
     FormatError,
     MissingDataError,
     Split,
+    TimingOnlyError,
     UnknownDatasetError,
 )
 
@@ -29,18 +32,23 @@ __all__ = [
     "FormatError",
     "MissingDataError",
     "Split",
+    "TimingOnlyError",
     "UnknownDatasetError",
     "load",
     "names",
 ]
 
-_NOT_A_SET = {"base", "fetch"}
+_NOT_A_SET = {"base", "fetch", "mulan"}
 
 
 def names() -> list[str]:
     """Return the names `load` accepts, sorted."""
+    return sorted([*_modules(), *_arff_sets.names()])
+
+
+def _modules() -> list[str]:
     modules = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name for name in modules if not name.startswith("_") and name not in _NOT_A_SET)
+    return [name for name in modules if not name.startswith("_") and name not in _NOT_A_SET]
 
 
 def load(name: str, *, cache_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Dataset:
@@ -72,7 +80,9 @@ def load(name: str, *, cache_dir: str | os.PathLike[str] | None = None, download
     """
     if name not in names():
         raise UnknownDatasetError(f"unknown data set '{name}'; known are: {', '.join(names())}")
-    module = import_module(f".{name}", __name__)
-    dataset = module.load(cache_dir=cache_dir, download=download)
+    if name in _modules():
+        dataset = import_module(f".{name}", __name__).load(cache_dir=cache_dir, download=download)
+    else:
+        dataset = import_module(".mulan", __name__).load(name, cache_dir=cache_dir, download=download)
     assert isinstance(dataset, Dataset)
     return dataset

@@ -40,6 +40,10 @@ class FormatError(DatasetError):
     """A file holds something else than it should."""
 
 
+class TimingOnlyError(DatasetError, ValueError):
+    """A score was asked of a set whose values were made up for timing."""
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """Row numbers of one split, as read-only int64 arrays.
@@ -88,6 +92,11 @@ class Dataset:
         File name to its SHA-256 in hex.
     fixed_split : Split or None
         The published split; None where splits are drawn at random.
+    seed_splits : tuple of Split
+        Where each seed has rows of its own: the split of seed 0, 1, ...; else empty.
+    timing_only : bool
+        Whether values were made up to have the size of real ones: seconds measured on them mean something, scores
+        mean nothing and must not be recorded.
     """
 
     name: str
@@ -99,6 +108,8 @@ class Dataset:
     source: str
     sha256: dict[str, str]
     fixed_split: Split | None = None
+    seed_splits: tuple[Split, ...] = ()
+    timing_only: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", read_only(self.X, np.float32))
@@ -122,7 +133,9 @@ class Dataset:
 
     @property
     def n_seeds_default(self) -> int:
-        """How many seeds the paper averages: 10 random splits, or the one published split."""
+        """How many seeds the paper averages: 10 random splits, the one published split, or the seeds that have rows."""
+        if self.seed_splits:
+            return len(self.seed_splits)
         return RANDOM_SPLIT_SEEDS if self.fixed_split is None else 1
 
     def split(self, seed: int) -> Split:
@@ -135,12 +148,31 @@ class Dataset:
         Raises
         ------
         ValueError
-            If `seed` is no whole number from 0 to 2^32 - 1.
+            If `seed` is no whole number from 0 to 2^32 - 1, or has no rows in a set that has rows for some seeds alone.
         """
         check_seed(seed)
+        if self.seed_splits:
+            if seed >= len(self.seed_splits):
+                raise ValueError(
+                    f"data set '{self.name}' has rows for the seeds 0 to {len(self.seed_splits) - 1} alone"
+                )
+            return self.seed_splits[seed]
         if self.fixed_split is not None:
             return self.fixed_split
         return random_split(len(self.X), seed)
+
+    def require_scorable(self) -> None:
+        """Refuse to score a set whose values were made up for timing; whatever records a score calls this first.
+
+        Raises
+        ------
+        TimingOnlyError
+        """
+        if self.timing_only:
+            raise TimingOnlyError(
+                f"the values of data set '{self.name}' were made up for timing: a score on it would say nothing, so "
+                "none is recorded. Measure its seconds in a benchmark, or take the real set"
+            )
 
     def __repr__(self) -> str:
         n, m = self.X.shape
@@ -161,6 +193,17 @@ def random_split(n: int, seed: int) -> Split:
     train, test = np.split(order, [int(TRAIN_SHARE * n)])
     fit, validation = np.split(train, [int(FIT_SHARE * len(train))])
     return Split(train=train, fit=fit, validation=validation, test=test)
+
+
+def published_split(n_train: int, n_test: int) -> Split:
+    """Return the split of a set whose first ``n_train`` rows are its training rows and whose others are its test rows.
+
+    Of the training rows, permuted by ``RandomState(0)``, the last 20 % validate.
+    """
+    order = np.arange(n_train)
+    np.random.RandomState(0).shuffle(order)
+    fit, validation = np.split(order, [int(FIT_SHARE * n_train)])
+    return Split(train=np.arange(n_train), fit=fit, validation=validation, test=np.arange(n_train, n_train + n_test))
 
 
 def read_only(array: Any, dtype: Any) -> NDArray[Any]:

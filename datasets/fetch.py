@@ -34,20 +34,20 @@ class DataFile:
     ----------
     path : str
         Path below ``GBDTMO_DATA`` and below the cache.
-    sha256 : str
-        Hex digest.
+    sha256 : str or None
+        Hex digest; None where it is not known, and the loader checks what the file holds.
     origins : tuple
-        Where it can be downloaded, in the order to try.
+        Where it can be downloaded, in the order to try; empty for a form that is not public.
     """
 
     path: str
-    sha256: str
+    sha256: str | None
     origins: tuple[Origin, ...]
 
 
 @dataclass(frozen=True)
 class Found:
-    """A verified file and where its bytes came from."""
+    """A file, verified if its checksum is known, and where its bytes came from."""
 
     path: Path
     sha256: str
@@ -79,7 +79,7 @@ def locate(
     own = _data_folder()
     if own is not None and (found := _find_own(own, alternatives)):
         return found
-    cache = _cache_folder(cache_dir)
+    cache = cache_folder(cache_dir)
     problems: list[str] = []
     if found := _find_cached(cache, alternatives, problems):
         return found
@@ -123,7 +123,8 @@ def _expand(value: str | os.PathLike[str], origin: str) -> Path:
         raise DataFolderError(f"{origin} names '{value}': {error}; correct it or leave it out") from error
 
 
-def _cache_folder(cache_dir: str | os.PathLike[str] | None) -> Path:
+def cache_folder(cache_dir: str | os.PathLike[str] | None) -> Path:
+    """Return the folder given, else the one named by ``GBDTMO_CACHE``, else the user's cache folder."""
     chosen = cache_dir or os.environ.get(CACHE_VARIABLE)
     if chosen:
         return _expand(chosen, "cache_dir" if cache_dir else CACHE_VARIABLE)
@@ -136,21 +137,20 @@ def _find_own(folder: Path, alternatives: Alternatives) -> list[Found]:
     """Return the first group that lies whole in the user's folder; every file there must be the right one."""
     whole: list[Found] = []
     for files in alternatives:
-        present = [file for file in files if (folder / file.path).is_file()]
-        for file in present:
-            _check_own(folder / file.path, file)
+        present = [_check_own(folder / file.path, file) for file in files if (folder / file.path).is_file()]
         if len(present) == len(files) and not whole:
-            whole = [Found(folder / file.path, file.sha256, DATA_VARIABLE) for file in files]
+            whole = present
     return whole
 
 
-def _check_own(path: Path, file: DataFile) -> None:
+def _check_own(path: Path, file: DataFile) -> Found:
     digest = sha256_of(path)
-    if digest != file.sha256:
+    if file.sha256 not in (None, digest):
         raise ChecksumError(
             f"{path} is not the expected file: SHA-256 expected {file.sha256}, found {digest}. "
             f"Replace it, or move it out of {DATA_VARIABLE} to have it downloaded."
         )
+    return Found(path, digest, DATA_VARIABLE)
 
 
 def _find_cached(cache: Path, alternatives: Alternatives, problems: list[str]) -> list[Found]:
@@ -167,7 +167,7 @@ def _cached(cache: Path, file: DataFile, problems: list[str]) -> Found | None:
     if not path.is_file():
         return None
     digest = sha256_of(path)
-    if digest == file.sha256:
+    if file.sha256 in (None, digest):
         return Found(path, digest, "cache")
     problem = f"{path} in the cache is damaged: SHA-256 expected {file.sha256}, found {digest}"
     if problem not in problems:
@@ -219,7 +219,7 @@ def _download(cache: Path, file: DataFile, problems: list[str], down: set[str]) 
             problems.append(f"{origin.label}: {error}")
             _log.info("%s", problems[-1])
         else:
-            return Found(path, file.sha256, origin.label)
+            return Found(path, sha256_of(path), origin.label)
     return None
 
 
@@ -227,11 +227,10 @@ def _fetch(cache: Path, file: DataFile, origin: Origin) -> Path:
     import pooch
 
     target = cache / file.path
+    known = None if file.sha256 is None else f"sha256:{file.sha256}"
     try:
         with tempfile.TemporaryDirectory(prefix="gbdtmo-") as folder:
-            staged = pooch.retrieve(
-                origin.label, known_hash=f"sha256:{file.sha256}", fname=target.name, path=folder, downloader=origin
-            )
+            staged = pooch.retrieve(origin.label, known_hash=known, fname=target.name, path=folder, downloader=origin)
             _publish(Path(staged), target)
     except ValueError as error:  # pooch: the checksum does not fit
         raise OriginError(str(error)) from error
@@ -266,4 +265,4 @@ def _explain(
 
 
 def _labels(file: DataFile) -> str:
-    return "  or  ".join(origin.label for origin in file.origins)
+    return "  or  ".join(origin.label for origin in file.origins) or "a copy you have"

@@ -66,7 +66,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     Raises
     ------
     datasets.DatasetError
-        If the data cannot be had.
+        If the data cannot be had, or were made up for timing.
     ValueError
         If config and data disagree, the seed is no whole number >= 0, or a score is not finite.
     """
@@ -79,6 +79,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     with clock.measure("load"):
         data = datasets.load(cfg.dataset.name)
     _check_task(cfg, data)
+    data.require_scorable()
     split = data.split(cfg.seed)
     protocol: Protocol = instantiate(cfg.protocol)
     selection = select(cfg, data, split)

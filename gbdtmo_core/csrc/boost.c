@@ -11,13 +11,15 @@ struct gmo_booster {
     gmo_target train_target, valid_target;
     int32_t n_outputs, n_tracks;
     bool has_valid, has_hessian;
+    bool is_difference; /* squared error: the gradient is scores - targets, which no matrix need hold */
     gmo_grower grower;
     gmo_trees trees;
-    double *base_score;                  /* (d,) */
-    double *scores, *gradient, *hessian; /* (n, d); hessian is NULL if constant */
-    double *valid_scores;                /* (n_valid, d) */
-    double *history;                     /* (n_rounds, n_tracks) */
-    double *profile;                     /* (n_rounds, GMO_PROFILE_COLUMNS) */
+    double *base_score;         /* (d,) */
+    double *scores;             /* (n, d) */
+    double *gradient, *hessian; /* (n, d); hessian is NULL if constant, gradient if it is scores - targets */
+    double *valid_scores;       /* (n_valid, d) */
+    double *history;            /* (n_rounds, n_tracks) */
+    double *profile;            /* (n_rounds, GMO_PROFILE_COLUMNS) */
     int64_t n_rounds, history_capacity, profile_capacity;
     int64_t *best_round; /* (n_tracks,) */
     double *best_value;  /* (n_tracks,) */
@@ -43,13 +45,13 @@ static gmo_status booster_init(gmo_booster *b, const uint8_t *has_missing, const
         return GMO_ERR_MEMORY;
     memcpy(b->base_score, base_score, (size_t)d * sizeof *base_score);
     b->scores = new_scores(b, n);
-    b->gradient = gmo_alloc(cells, sizeof *b->gradient);
+    b->gradient = b->is_difference ? NULL : gmo_alloc(cells, sizeof *b->gradient);
     b->hessian = b->has_hessian ? gmo_alloc(cells, sizeof *b->hessian) : NULL;
     b->best_round = gmo_alloc_zero(b->n_tracks, sizeof *b->best_round);
     b->best_value = gmo_alloc_zero(b->n_tracks, sizeof *b->best_value);
     b->stopped = gmo_alloc_zero(b->n_tracks, sizeof *b->stopped);
-    if (!b->scores || !b->gradient || (b->has_hessian && !b->hessian) || !b->best_round || !b->best_value ||
-        !b->stopped)
+    if (!b->scores || (!b->is_difference && !b->gradient) || (b->has_hessian && !b->hessian) || !b->best_round ||
+        !b->best_value || !b->stopped)
         return GMO_ERR_MEMORY;
     int32_t tree_outputs = b->params.single_output ? 1 : d;
     return gmo_grower_init(&b->grower, &b->params, &b->train, has_missing, tree_outputs, b->has_hessian, &b->trees);
@@ -74,6 +76,7 @@ gmo_status gmo_booster_create(const gmo_params *params, const gmo_binned *train,
     b->train = *train;
     b->train_target = *target;
     b->n_outputs = n_outputs;
+    b->is_difference = params->loss == GMO_LOSS_SQUARED;
     b->has_hessian = params->loss != GMO_LOSS_SQUARED && !params->constant_hessian;
     b->n_tracks = params->single_output && params->loss == GMO_LOSS_SQUARED ? n_outputs : 1;
     gmo_status status = booster_init(b, has_missing, base_score);
@@ -109,13 +112,24 @@ void gmo_booster_free(gmo_booster *b) {
     free(b);
 }
 
+/* First derivatives of the outputs from first on. */
+static gmo_derivatives gradient_of(const gmo_booster *b, int32_t first) {
+    if (b->is_difference)
+        return (gmo_derivatives){b->scores + first, b->train_target.values + first, b->n_outputs};
+    return (gmo_derivatives){b->gradient + first, NULL, b->n_outputs};
+}
+
+static gmo_derivatives hessian_of(const gmo_booster *b, int32_t first) {
+    return (gmo_derivatives){b->hessian ? b->hessian + first : NULL, NULL, b->n_outputs};
+}
+
 /* Values of the tree just grown, and the new training scores of its rows. */
 static gmo_status finish_leaves(gmo_booster *b, int32_t first) {
     int64_t tree = b->trees.n_trees - 1, n_assigned;
     double *values = b->trees.leaf_values + b->trees.value_start[tree];
-    const double *hessian = b->hessian ? b->hessian + first : NULL;
-    GMO_TRY(gmo_leaf_finish(&b->grower, b->gradient + first, hessian, b->n_outputs, values, b->scores + first,
-                            &n_assigned));
+    gmo_derivatives gradient = gradient_of(b, first), hessian = hessian_of(b, first);
+    GMO_TRY(
+        gmo_leaf_finish(&b->grower, &gradient, b->hessian ? &hessian : NULL, values, b->scores + first, &n_assigned));
     b->trees.n_unassigned[tree] = b->train.n_rows - n_assigned;
     return GMO_OK;
 }
@@ -151,7 +165,8 @@ static void close_profile(gmo_booster *b, double start) {
 static gmo_status add_tree(gmo_booster *b, int32_t output) {
     int32_t first = output < 0 ? 0 : output;
     double since = gmo_seconds();
-    GMO_TRY(gmo_fixed_round(&b->grower.fixed, b->gradient, b->hessian, b->n_outputs, first, b->params.n_threads));
+    gmo_derivatives gradient = gradient_of(b, first), hessian = hessian_of(b, first);
+    GMO_TRY(gmo_fixed_round(&b->grower.fixed, &gradient, &hessian, b->params.n_threads));
     charge(b, GMO_PROFILE_ROUNDING, &since);
     if (b->n_rounds > INT32_MAX)
         return GMO_ERR_SIZE;
@@ -212,8 +227,9 @@ static gmo_status evaluate(gmo_booster *b) {
 static gmo_status boost_round(gmo_booster *b) {
     double start = gmo_seconds(), since = start;
     GMO_TRY(open_profile(b));
-    gmo_loss_derivatives(b->params.loss, &b->train_target, b->scores, b->train.n_rows, b->n_outputs,
-                         b->params.n_threads, b->gradient, b->hessian);
+    if (!b->is_difference)
+        gmo_loss_derivatives(b->params.loss, &b->train_target, b->scores, b->train.n_rows, b->n_outputs,
+                             b->params.n_threads, b->gradient, b->hessian);
     charge(b, GMO_PROFILE_GRADIENT, &since);
     if (!b->params.single_output)
         GMO_TRY(add_tree(b, -1));

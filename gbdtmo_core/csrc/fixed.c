@@ -38,11 +38,11 @@ void gmo_fixed_free(gmo_fixed *fixed) {
     memset(fixed, 0, sizeof *fixed);
 }
 
-/* d columns of a matrix whose rows are width apart. */
+/* All rows of d columns. */
 typedef struct {
-    const double *values;
+    gmo_derivatives from;
     int64_t n_rows;
-    int32_t d, width;
+    int32_t d;
 } columns;
 
 /* What is found about each of the d columns, and working memory. */
@@ -50,12 +50,12 @@ typedef struct {
     double *largest;        /* magnitude; infinite if a value is no number */
     double *scale;          /* a power of two */
     uint64_t *plus, *minus; /* sums of the values of either sign times scale, each rounded up */
-    double *chunk;          /* (n_threads, 2 d) */
+    double *chunk;          /* (n_threads, 3 d): sums of a chunk of rows, and a row */
 } bounds;
 
 static gmo_status bounds_init(bounds *b, int32_t d, int32_t n_threads) {
     int64_t size;
-    if (!gmo_size_mul(d, 4 + 2 * (int64_t)n_threads, &size))
+    if (!gmo_size_mul(d, 4 + 3 * (int64_t)n_threads, &size))
         return GMO_ERR_SIZE;
     double *memory = gmo_alloc(size, sizeof *memory);
     if (!memory)
@@ -67,14 +67,16 @@ static gmo_status bounds_init(bounds *b, int32_t d, int32_t n_threads) {
 
 /* Largest magnitude of every column over rows first .. last. */
 GMO_CLONES
-static void chunk_largest(const columns *c, int64_t first, int64_t last, double *largest) {
+static void chunk_largest(const columns *c, int64_t first, int64_t last, double *largest, double *buffer) {
     memset(largest, 0, (size_t)c->d * sizeof *largest);
-    for (int64_t i = first; i < last; i++)
+    for (int64_t i = first; i < last; i++) {
+        const double *row = gmo_derivatives_row(&c->from, i, c->d, buffer);
         for (int32_t j = 0; j < c->d; j++) {
-            double magnitude = fabs(c->values[i * c->width + j]);
+            double magnitude = fabs(row[j]);
             magnitude = magnitude <= DBL_MAX ? magnitude : INFINITY; /* NaN too */
             largest[j] = magnitude > largest[j] ? magnitude : largest[j];
         }
+    }
 }
 
 /* The integer above value, 0 <= value < 2^52; a whole value counts as below. */
@@ -85,24 +87,32 @@ GMO_INLINE double next_integer(double value) {
 }
 
 GMO_CLONES
-static void chunk_sums(const columns *c, const double *scale, int64_t first, int64_t last, double *plus,
-                       double *minus) {
+static void chunk_sums(const columns *c, const double *scale, int64_t first, int64_t last, double *plus, double *minus,
+                       double *buffer) {
     memset(plus, 0, (size_t)c->d * sizeof *plus);
     memset(minus, 0, (size_t)c->d * sizeof *minus);
-    for (int64_t i = first; i < last; i++)
+    for (int64_t i = first; i < last; i++) {
+        const double *row = gmo_derivatives_row(&c->from, i, c->d, buffer);
         for (int32_t j = 0; j < c->d; j++) {
-            double value = c->values[i * c->width + j] * scale[j], next = next_integer(fabs(value));
+            double value = row[j] * scale[j], next = next_integer(fabs(value));
             plus[j] += value > 0 ? next : 0;
             minus[j] += value < 0 ? next : 0;
         }
+    }
+}
+
+static double *thread_chunk(const bounds *b, int32_t d) { return b->chunk + 3 * (int64_t)d * gmo_thread_number(); }
+
+static int64_t chunk_end(const columns *c, int64_t first) {
+    return first + CHUNK_ROWS < c->n_rows ? first + CHUNK_ROWS : c->n_rows;
 }
 
 static void find_largest(const columns *c, bounds *b, int32_t n_threads) {
     memset(b->largest, 0, (size_t)c->d * sizeof *b->largest);
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, c->n_rows * c->d * 4))
     for (int64_t first = 0; first < c->n_rows; first += CHUNK_ROWS) {
-        double *own = b->chunk + 2 * (int64_t)c->d * gmo_thread_number();
-        chunk_largest(c, first, first + CHUNK_ROWS < c->n_rows ? first + CHUNK_ROWS : c->n_rows, own);
+        double *own = thread_chunk(b, c->d);
+        chunk_largest(c, first, chunk_end(c, first), own, own + c->d);
 #pragma omp critical(gmo_fixed_merge)
         for (int32_t j = 0; j < c->d; j++)
             b->largest[j] = own[j] > b->largest[j] ? own[j] : b->largest[j];
@@ -113,8 +123,8 @@ static void find_sums(const columns *c, bounds *b, int32_t n_threads) {
     memset(b->plus, 0, (size_t)c->d * 2 * sizeof *b->plus);
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, c->n_rows * c->d * 4))
     for (int64_t first = 0; first < c->n_rows; first += CHUNK_ROWS) {
-        double *plus = b->chunk + 2 * (int64_t)c->d * gmo_thread_number(), *minus = plus + c->d;
-        chunk_sums(c, b->scale, first, first + CHUNK_ROWS < c->n_rows ? first + CHUNK_ROWS : c->n_rows, plus, minus);
+        double *plus = thread_chunk(b, c->d), *minus = plus + c->d;
+        chunk_sums(c, b->scale, first, chunk_end(c, first), plus, minus, minus + c->d);
 #pragma omp critical(gmo_fixed_merge)
         for (int32_t j = 0; j < c->d; j++) {
             b->plus[j] += (uint64_t)plus[j];
@@ -158,13 +168,15 @@ static gmo_status find_scales(const columns *c, bounds *b, double *unit, int32_t
 }
 
 GMO_CLONES
-static void round_rows(const columns *c, const double *scale, int64_t first, int64_t last, int32_t stride,
-                       int32_t *out) {
+static void round_rows(const columns *c, const double *scale, int64_t first, int64_t last, int32_t stride, int32_t *out,
+                       double *buffer) {
     /* Adding and taking away 1.5 * 2^52 rounds to the nearest integer, ties to even, and vectorises. */
     const double magic = 6755399441055744.0;
-    for (int64_t i = first; i < last; i++)
+    for (int64_t i = first; i < last; i++) {
+        const double *row = gmo_derivatives_row(&c->from, i, c->d, buffer);
         for (int32_t j = 0; j < c->d; j++)
-            out[i * stride + j] = (int32_t)((c->values[i * c->width + j] * scale[j] + magic) - magic);
+            out[i * stride + j] = (int32_t)((row[j] * scale[j] + magic) - magic);
+    }
 }
 
 /* Rounds d columns into the lanes from lane on. */
@@ -175,20 +187,20 @@ static gmo_status round_columns(gmo_fixed *fixed, const columns *c, int32_t lane
     if (status == GMO_OK) {
 #pragma omp parallel for schedule(static) num_threads(n_threads) if (GMO_PARALLEL(n_threads, c->n_rows * c->d * 4))
         for (int64_t first = 0; first < c->n_rows; first += CHUNK_ROWS)
-            round_rows(c, b.scale, first, first + CHUNK_ROWS < c->n_rows ? first + CHUNK_ROWS : c->n_rows,
-                       fixed->stride, fixed->rows + lane);
+            round_rows(c, b.scale, first, chunk_end(c, first), fixed->stride, fixed->rows + lane,
+                       thread_chunk(&b, c->d));
     }
     free(b.largest);
     return status;
 }
 
-gmo_status gmo_fixed_round(gmo_fixed *fixed, const double *gradient, const double *hessian, int32_t width,
-                           int32_t first, int32_t n_threads) {
-    columns c = {gradient + first, fixed->n_rows, fixed->d, width};
+gmo_status gmo_fixed_round(gmo_fixed *fixed, const gmo_derivatives *gradient, const gmo_derivatives *hessian,
+                           int32_t n_threads) {
+    columns c = {*gradient, fixed->n_rows, fixed->d};
     GMO_TRY(round_columns(fixed, &c, 0, fixed->gradient_unit, n_threads));
     if (!fixed->has_hessian)
         return GMO_OK;
-    c.values = hessian + first;
+    c.from = *hessian;
     return round_columns(fixed, &c, fixed->d, fixed->hessian_unit, n_threads);
 }
 

@@ -23,9 +23,27 @@ typedef struct {
 
 gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_hessian);
 void gmo_fixed_free(gmo_fixed *fixed);
-/* Rounds columns first .. first + d of gradient and hessian (n_rows, width); hessian is read only if has_hessian. */
-gmo_status gmo_fixed_round(gmo_fixed *fixed, const double *gradient, const double *hessian, int32_t width,
-                           int32_t first, int32_t n_threads);
+/* Derivatives of d outputs, rows width apart: values, or, unless less is NULL, values - less. The difference is taken
+ * whenever it is needed, which costs less than the memory of another matrix. */
+typedef struct {
+    const double *values, *less;
+    int64_t width;
+} gmo_derivatives;
+
+/* A row (d,), in place or in buffer (d,). */
+GMO_INLINE const double *gmo_derivatives_row(const gmo_derivatives *from, int64_t row, int32_t d, double *buffer) {
+    const double *values = from->values + row * from->width;
+    if (!from->less)
+        return values;
+    const double *less = from->less + row * from->width;
+    for (int32_t j = 0; j < d; j++)
+        buffer[j] = values[j] - less[j];
+    return buffer;
+}
+
+/* Rounds fixed->d columns; hessian is read only if has_hessian. */
+gmo_status gmo_fixed_round(gmo_fixed *fixed, const gmo_derivatives *gradient, const gmo_derivatives *hessian,
+                           int32_t n_threads);
 /* Sum of the listed rows, or of all n_rows if rows is NULL, into total (stride,). */
 void gmo_fixed_total(const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows, int32_t *total);
 

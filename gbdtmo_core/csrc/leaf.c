@@ -6,28 +6,27 @@
 /* Rows ahead whose memory is asked for. */
 #define AHEAD 8
 
-/* A tree's derivatives and scores, rows width apart. */
+/* A tree's derivatives and scores. */
 typedef struct {
     const gmo_grower *grower;
-    const double *gradient, *hessian;
+    const gmo_derivatives *gradient, *hessian; /* hessian: NULL if constant */
     double *scores;
-    int64_t width;
 } tree_rows;
 
 /* Working memory of one thread. */
 typedef struct {
-    double *g, *h, *score; /* (d + GMO_LANES,) */
-    int32_t *fixed;        /* (stride + GMO_LANES,) */
+    double *g, *h, *score, *row; /* (d + GMO_LANES,) */
+    int32_t *fixed;              /* (stride + GMO_LANES,) */
 } leaf_scratch;
 
 static int64_t scratch_bytes(const gmo_fixed *fixed) {
-    return (3 * 8 * (int64_t)(fixed->d + GMO_LANES) + 4 * (int64_t)(fixed->stride + GMO_LANES) + 63) / 64 * 64;
+    return (4 * 8 * (int64_t)(fixed->d + GMO_LANES) + 4 * (int64_t)(fixed->stride + GMO_LANES) + 63) / 64 * 64;
 }
 
 static leaf_scratch scratch_of(const gmo_fixed *fixed, char *at) {
     double *doubles = (double *)at;
     int64_t n = fixed->d + GMO_LANES;
-    return (leaf_scratch){doubles, doubles + n, doubles + 2 * n, (int32_t *)(doubles + 3 * n)};
+    return (leaf_scratch){doubles, doubles + n, doubles + 2 * n, doubles + 3 * n, (int32_t *)(doubles + 4 * n)};
 }
 
 /* Sets the values of the outputs that are not among the k of largest score to zero [eq. 18]; ties keep the lowest output.
@@ -52,21 +51,24 @@ GMO_INLINE void prefetch_values(const double *values, int64_t n) {
 
 /* Sums of the derivatives of a leaf's rows, in the order of the rows. */
 GMO_CLONES
-static void sum_rows(const tree_rows *t, const int32_t *rows, int64_t n_rows, double *g, double *h) {
+static void sum_rows(const tree_rows *t, const int32_t *rows, int64_t n_rows, leaf_scratch w) {
     int32_t d = t->grower->fixed.d;
+    int64_t width = t->gradient->width;
+    const double *other = t->gradient->less ? t->gradient->less : t->gradient->values; /* than the scores */
+    double *g = w.g, *h = w.h;
     memset(g, 0, (size_t)d * sizeof *g);
     memset(h, 0, (size_t)d * sizeof *h);
     for (int64_t i = 0; i < n_rows; i++) {
         if (i + AHEAD < n_rows) {
-            prefetch_values(t->gradient + rows[i + AHEAD] * t->width, d);
-            prefetch_values(t->scores + rows[i + AHEAD] * t->width, d);
+            prefetch_values(other + rows[i + AHEAD] * width, d);
+            prefetch_values(t->scores + rows[i + AHEAD] * width, d);
         }
-        const double *gradient = t->gradient + rows[i] * t->width;
+        const double *gradient = gmo_derivatives_row(t->gradient, rows[i], d, w.row);
         for (int32_t j = 0; j < d; j++)
             g[j] += gradient[j];
         if (!t->hessian)
             continue;
-        const double *hessian = t->hessian + rows[i] * t->width;
+        const double *hessian = gmo_derivatives_row(t->hessian, rows[i], d, w.row);
         for (int32_t j = 0; j < d; j++)
             h[j] += hessian[j];
     }
@@ -76,10 +78,11 @@ static void sum_rows(const tree_rows *t, const int32_t *rows, int64_t n_rows, do
 GMO_CLONES
 static bool add_values(const tree_rows *t, const int32_t *rows, int64_t n_rows, const double *value) {
     int32_t d = t->grower->fixed.d, bad = 0;
+    int64_t width = t->gradient->width;
     for (int64_t i = 0; i < n_rows; i++) {
-        double *scores = t->scores + rows[i] * t->width;
+        double *scores = t->scores + rows[i] * width;
         if (i + AHEAD < n_rows)
-            prefetch_values(t->scores + rows[i + AHEAD] * t->width, d);
+            prefetch_values(t->scores + rows[i + AHEAD] * width, d);
         for (int32_t j = 0; j < d; j++) {
             scores[j] += value[j];
             bad |= !isfinite(scores[j]);
@@ -92,7 +95,7 @@ static bool add_values(const tree_rows *t, const int32_t *rows, int64_t n_rows, 
 static void leaf_value(const tree_rows *t, const int32_t *rows, int64_t n_rows, double *value, leaf_scratch w) {
     const gmo_params *p = t->grower->params;
     const gmo_fixed *fixed = &t->grower->fixed;
-    sum_rows(t, rows, n_rows, w.g, w.h);
+    sum_rows(t, rows, n_rows, w);
     for (int32_t j = 0; j < fixed->d; j++) {
         double curvature = (t->hessian ? w.h[j] : (double)n_rows) + p->reg_lambda;
         value[j] = curvature > 0 ? -p->learning_rate * (gmo_soft(w.g[j], p->reg_alpha) / curvature) : 0;
@@ -106,9 +109,9 @@ static void leaf_value(const tree_rows *t, const int32_t *rows, int64_t n_rows, 
     }
 }
 
-gmo_status gmo_leaf_finish(const gmo_grower *g, const double *gradient, const double *hessian, int32_t width,
+gmo_status gmo_leaf_finish(const gmo_grower *g, const gmo_derivatives *gradient, const gmo_derivatives *hessian,
                            double *values, double *scores, int64_t *n_assigned) {
-    tree_rows t = {g, gradient, hessian, scores, width};
+    tree_rows t = {g, gradient, hessian, scores};
     int32_t d = g->fixed.d, n_threads = g->params->n_threads;
     int64_t bytes = scratch_bytes(&g->fixed), assigned = 0;
     char *scratch = gmo_alloc_zero(n_threads * bytes, 1);

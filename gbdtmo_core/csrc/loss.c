@@ -24,13 +24,6 @@ static void softmax(const double *scores, int32_t d, double *p) {
 static void row_derivatives(int32_t loss, const gmo_target *target, int64_t row, const double *scores, int32_t d,
                             double *g, double *h) {
     const double *y = target->values ? target->values + row * d : NULL;
-    if (loss == GMO_LOSS_SQUARED) {
-        for (int32_t j = 0; j < d; j++)
-            g[j] = scores[j] - y[j];
-        for (int32_t j = 0; h && j < d; j++)
-            h[j] = 1;
-        return;
-    }
     if (loss == GMO_LOSS_SOFTMAX)
         softmax(scores, d, g);
     else

@@ -4,9 +4,9 @@
 
 #include "common.h"
 
-/* First and second derivatives of the loss at scores (n, d), into gradient (n, d) and, unless it is NULL, hessian (n, d):
- * half the squared error: g = f - y, h = 1; softmax cross-entropy: g = p - onehot, h = p (1 - p), the diagonal of the
- * Hessian [eq. 15]; sigmoid cross-entropy: g = p - y, h = p (1 - p). */
+/* First and second derivatives of a cross-entropy at scores (n, d), into gradient (n, d) and, unless it is NULL, hessian
+ * (n, d). Softmax: g = p - onehot, h = p (1 - p), the diagonal of the Hessian [eq. 15]; sigmoid: g = p - y, h = p (1 - p).
+ * (Those of half the squared error are f - y and 1.) */
 void gmo_loss_derivatives(int32_t loss, const gmo_target *target, const double *scores, int64_t n, int32_t d,
                           int32_t n_threads, double *gradient, double *hessian);
 

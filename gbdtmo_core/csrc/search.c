@@ -72,10 +72,11 @@ static void scan(const gmo_grower *g, const search *s, const gmo_hist_block *blo
                  gmo_split *best) {
     if (!s->wanted || s->way == WAY_NONE)
         return;
+    const gmo_split_node *node = &g->splitter.nodes[s->number];
     if (s->way == WAY_ROWS)
-        gmo_split_scan_small(&g->splitter, &g->splitter.small[s->number], block, best);
+        gmo_split_scan_small(&g->splitter, node, block, best);
     else
-        gmo_split_scan(&g->splitter, part, s->total, block, best);
+        gmo_split_scan(&g->splitter, node, part, block, best);
 }
 
 /* Builds and searches one block of two siblings. */
@@ -112,6 +113,8 @@ static void run_search(gmo_grower *g, const search pair[2]) {
     for (int i = 0; i < 2; i++)
         if (pair[i].way == WAY_ROWS)
             gmo_split_prepare_small(&g->splitter, i, pair[i].rows, pair[i].count, pair[i].total);
+        else if (pair[i].wanted && pair[i].way != WAY_NONE)
+            gmo_split_prepare(&g->splitter, i, pair[i].total);
     g->times.split += gmo_seconds() - start;
     if (pair[0].way == WAY_BUILD)
         g->times.entries += gmo_hist_entries(&g->shape, pair[0].rows, pair[0].count);

@@ -5,93 +5,126 @@
  * can score on both sides of any split with n_left rows on the left is bounded from the smallest and largest derivative of
  * the node's rows, so that all of them together are one number for each n_left, and the candidates need estimates of the
  * others alone. */
-#include "split.h"
+#include "screen.h"
 
 #include <string.h>
 
-/* Outputs are left out while what their bounds exceed their scores by, in an even split, stays below this share of the
- * node's score. */
+/* Outputs are left out while what they may gain, in an even split, stays below this share of the node's mean score. */
 #define LOOSE_SHARE 0.1
-/* Fewer are not worth it: estimates come sixteen at a time. */
-#define LEAST_LEFT_OUT 16
+
+/* Smallest and largest of every lane of the node's rows. */
+GMO_CLONES
+static void find_ranges(const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows, int32_t *least, int32_t *most) {
+    int32_t stride = fixed->stride;
+    const int32_t *first = fixed->rows + rows[0] * (int64_t)stride;
+    memcpy(least, first, (size_t)stride * sizeof *least);
+    memcpy(most, first, (size_t)stride * sizeof *most);
+    for (int64_t i = 1; i < n_rows; i++) {
+        const int32_t *row = fixed->rows + rows[i] * (int64_t)stride;
+        for (int32_t j = 0; j < stride; j++) {
+            least[j] = row[j] < least[j] ? row[j] : least[j];
+            most[j] = row[j] > most[j] ? row[j] : most[j];
+        }
+    }
+}
 
 /* What is known of one output in a node. */
 typedef struct {
     double g, least_g, most_g; /* sum over the rows, and of a row */
     double h, least_h, most_h; /* the same of Hessians */
-    double lambda;
+    double lambda, least_score;
 } output_range;
 
-static output_range range_of(const gmo_splitter *s, const gmo_small_node *node, int32_t j) {
+static output_range range_of(const gmo_splitter *s, const gmo_split_node *node, int32_t j) {
     const gmo_fixed *fixed = s->fixed;
-    int32_t least_g = INT32_MAX, most_g = INT32_MIN, least_h = INT32_MAX, most_h = INT32_MIN;
-    for (int64_t i = 0; i < node->n_rows; i++) {
-        const int32_t *row = fixed->rows + node->rows[i] * (int64_t)fixed->stride + j;
-        least_g = row[0] < least_g ? row[0] : least_g;
-        most_g = row[0] > most_g ? row[0] : most_g;
-        if (!fixed->has_hessian)
-            continue;
-        least_h = row[fixed->d] < least_h ? row[fixed->d] : least_h;
-        most_h = row[fixed->d] > most_h ? row[fixed->d] : most_h;
-    }
     double unit = fixed->gradient_unit[j], h_unit = fixed->hessian_unit[j];
-    output_range r = {node->total[j] * unit, least_g * unit, most_g * unit, (double)node->n_rows, 1, 1, s->reg_lambda};
+    output_range r = {.g = node->total[j] * unit,
+                      .least_g = node->least[j] * unit,
+                      .most_g = node->most[j] * unit,
+                      .h = (double)node->n_rows,
+                      .least_h = 1,
+                      .most_h = 1,
+                      .lambda = s->reg_lambda};
     if (fixed->has_hessian) {
         r.h = node->total[fixed->d + j] * h_unit;
-        r.least_h = least_h * h_unit;
-        r.most_h = most_h * h_unit;
+        r.least_h = node->least[fixed->d + j] * h_unit;
+        r.most_h = node->most[fixed->d + j] * h_unit;
     }
+    r.least_score = r.g * r.g / (r.h + 2 * r.lambda);
     return r;
 }
 
 GMO_INLINE double larger(double a, double b) { return a > b ? a : b; }
 GMO_INLINE double smaller(double a, double b) { return a < b ? a : b; }
 
-/* The most that the output can score on both sides with n_left and n_right rows: the sum of both scores is convex in the
- * left side's gradient, so that it is largest at one end of what that can be. Estimates are made only where no denominator
- * can be 0. */
-GMO_INLINE double most_score(const output_range *r, double n_left, double n_right) {
+/* The most that the output can gain with n_left and n_right rows, over the least that it scores in any split [screen.c]:
+ * the sum of both sides' scores is convex in the left side's gradient, so that it is largest at one end of what that can
+ * be. Estimates are made only where no denominator can be 0. */
+GMO_INLINE double most_gain(const output_range *r, double n_left, double n_right) {
     double low = larger(n_left * r->least_g, r->g - n_right * r->most_g);
     double high = smaller(n_left * r->most_g, r->g - n_right * r->least_g);
     double h_left = larger(n_left * r->least_h, r->h - n_right * r->most_h) + r->lambda;
     double h_right = larger(n_right * r->least_h, r->h - n_left * r->most_h) + r->lambda;
     return larger(low * low / h_left + (r->g - low) * (r->g - low) / h_right,
-                  high * high / h_left + (r->g - high) * (r->g - high) / h_right);
+                  high * high / h_left + (r->g - high) * (r->g - high) / h_right) -
+           r->least_score;
 }
 
-/* Its score where both sides have half of everything. */
-static double even_score(const output_range *r) { return r->g * r->g / 2 / (r->h / 2 + r->lambda); }
-
-/* Adds the output's bounds for every number of rows on the left. */
+/* Adds what outputs[first .. last) may gain, for every number of rows on the left that a candidate can have. */
 GMO_CLONES
-static void add_bounds(const output_range *range, int32_t n_rows, double *rest) {
-    output_range r = *range;
-    for (int32_t n_left = 1; n_left < n_rows; n_left++)
-        rest[n_left] += most_score(&r, n_left, n_rows - n_left);
+static void add_gains(const gmo_splitter *s, const gmo_split_node *node, int32_t first, int32_t last, double *gains) {
+    int32_t n_rows = (int32_t)node->n_rows, side = (int32_t)s->min_side;
+    for (int32_t k = first; k < last; k++) {
+        output_range r = range_of(s, node, node->outputs[k]);
+        for (int32_t n_left = side; n_left <= n_rows - side; n_left++)
+            gains[n_left] += most_gain(&r, n_left, n_rows - n_left);
+    }
 }
 
-/* Chooses the outputs to be estimated one by one, and bounds the rest; returns how many are chosen. */
-static int32_t choose_outputs(const gmo_splitter *s, gmo_small_node *node) {
-    int32_t d = s->fixed->d, n_chosen = 0, n_rows = (int32_t)node->n_rows;
+static int by_gain(const void *a, const void *b) {
+    const gmo_ranked_output *x = a, *y = b;
+    if (x->gain != y->gain)
+        return x->gain > y->gain ? -1 : 1;
+    return x->output - y->output;
+}
+
+/* Orders the outputs by what they may gain, and chooses the first so many to be estimated one by one. */
+static int32_t choose_outputs(const gmo_splitter *s, gmo_split_node *node) {
+    int32_t d = s->fixed->d, n_rows = (int32_t)node->n_rows, n_chosen = 0;
     double score = 0;
-    for (int32_t j = 0; j < d; j++) {
-        double h = s->fixed->has_hessian ? node->total[s->fixed->d + j] * s->fixed->hessian_unit[j] : n_rows;
-        double g = node->total[j] * s->fixed->gradient_unit[j];
-        score += g * g / (h + s->reg_lambda);
-    }
-    double bearable = LOOSE_SHARE * score / d;
-    memset(node->rest, 0, (size_t)(n_rows + 1) * sizeof *node->rest);
+    find_ranges(s->fixed, node->rows, n_rows, node->least, node->most);
     for (int32_t j = 0; j < d; j++) {
         output_range r = range_of(s, node, j);
-        if (most_score(&r, n_rows / 2, n_rows - n_rows / 2) - even_score(&r) <= bearable)
-            add_bounds(&r, n_rows, node->rest);
-        else
-            node->outputs[n_chosen++] = j;
+        node->ranked[j] = (gmo_ranked_output){most_gain(&r, n_rows / 2, n_rows - n_rows / 2), j};
+        score += r.least_score;
+    }
+    qsort(node->ranked, (size_t)d, sizeof *node->ranked, by_gain);
+    for (int32_t k = 0; k < d; k++) {
+        node->outputs[k] = node->ranked[k].output;
+        n_chosen += node->ranked[k].gain > LOOSE_SHARE * score / d;
     }
     return n_chosen;
 }
 
-static void copy_lanes(const gmo_small_node *node, const gmo_fixed *fixed, int32_t d, int32_t lanes,
+/* Chooses outputs, and bounds what the rest may gain; returns how many are to be estimated. */
+static int32_t bound_outputs(const gmo_splitter *s, gmo_split_node *node) {
+    int32_t d = s->fixed->d, n = choose_outputs(s, node);
+    n = (n + GMO_LANES - 1) / GMO_LANES * GMO_LANES; /* whole vectors cost no more */
+    n = n < d ? n : d;
+    double *rest = node->rest, *later = node->rest + s->small_rows + 1;
+    size_t bytes = (size_t)(node->n_rows + 1) * sizeof *rest;
+    memset(rest, 0, bytes);
+    add_gains(s, node, n, d, rest);
+    node->estimates.rest = rest;
+    if (n <= GMO_FIRST_OUTPUTS)
+        return n;
+    memcpy(later, rest, bytes);
+    add_gains(s, node, GMO_FIRST_OUTPUTS, n, later);
+    node->estimates.later = later;
+    return n;
+}
+
+static void copy_lanes(const gmo_split_node *node, const gmo_fixed *fixed, int32_t d, int32_t lanes,
                        const int32_t *from, int32_t *to) {
     for (int32_t part = 0; part < (fixed->has_hessian ? 2 : 1); part++) {
         for (int32_t k = 0; k < d; k++)
@@ -103,36 +136,24 @@ static void copy_lanes(const gmo_small_node *node, const gmo_fixed *fixed, int32
 
 void gmo_split_prepare_small(gmo_splitter *s, int32_t number, const int32_t *rows, int64_t n_rows,
                              const int32_t *total) {
-    gmo_small_node *node = &s->small[number];
+    gmo_split_node *node = &s->nodes[number];
+    gmo_estimates *e = &node->estimates;
     const gmo_fixed *fixed = s->fixed;
+    node->total = total;
     node->rows = rows;
     node->n_rows = n_rows;
-    node->total = total;
-    if (!s->screen.on)
+    e->on = false;
+    if (!s->estimates)
         return;
-    int32_t d = s->top_k ? fixed->d : choose_outputs(s, node);
-    bool is_bounded = !s->top_k && fixed->d - d >= LEAST_LEFT_OUT;
-    if (!is_bounded) {
-        d = fixed->d;
-        for (int32_t j = 0; j < d; j++)
-            node->outputs[j] = j;
-    }
-    int32_t lanes = (d + GMO_LANES - 1) / GMO_LANES * GMO_LANES, stride = fixed->has_hessian ? 2 * lanes : lanes;
+    e->rest = e->later = NULL;
+    e->d = s->top_k ? gmo_split_all_outputs(s, node) : bound_outputs(s, node);
+    e->hessian = (e->d + GMO_LANES - 1) / GMO_LANES * GMO_LANES;
+    e->stride = fixed->has_hessian ? 2 * e->hessian : e->hessian;
     for (int64_t i = 0; i < n_rows; i++)
-        copy_lanes(node, fixed, d, lanes, fixed->rows + rows[i] * (int64_t)fixed->stride, node->copied + i * stride);
-    copy_lanes(node, fixed, d, lanes, total, node->copied_total);
-    for (int32_t k = 0; k < lanes; k++) {
-        node->weight[k] = k < d ? s->screen.weight[node->outputs[k]] : 0;
-        node->slope[k] = k < d ? s->screen.slope[node->outputs[k]] : 0;
-        node->add[k] = k < d ? s->screen.add[node->outputs[k]] : 1;
-    }
-    node->estimated = (gmo_estimated){d,
-                                      lanes,
-                                      stride,
-                                      node->copied_total,
-                                      node->weight,
-                                      node->slope,
-                                      node->add,
-                                      node->copied,
-                                      is_bounded ? node->rest : NULL};
+        copy_lanes(node, fixed, e->d, e->hessian, fixed->rows + rows[i] * (int64_t)fixed->stride,
+                   node->copied + i * e->stride);
+    copy_lanes(node, fixed, e->d, e->hessian, total, node->copied_total);
+    e->total = node->copied_total;
+    e->rows = node->copied;
+    gmo_screen_prepare(s, node);
 }

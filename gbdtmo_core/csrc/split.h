@@ -15,36 +15,39 @@ typedef struct {
     uint8_t missing_seen; /* whether a row of the node misses the feature */
 } gmo_split;
 
-/* How float32 estimates of candidates are made: a candidate whose estimate is below the best value by more than the
- * estimate's error bound cannot win, and is not scored in float64. */
+/* What float32 estimates of candidates are made of [screen.c]: the sums of a node, and factors of the outputs that are
+ * estimated one by one. */
 typedef struct {
-    bool on;
-    double scale;       /* value = estimate * scale */
-    double slack;       /* 1 - bound of the relative error of an estimate */
-    float *weight;      /* (d + GMO_LANES,) constant Hessian: factor of a gradient; 0 beyond d */
-    float *slope, *add; /* (d + GMO_LANES,) else: denominator = slope * Hessian + add */
-} gmo_screen;
+    bool on;                    /* whether candidates are estimated */
+    int32_t d, hessian, stride; /* outputs; lane of the first Hessian; lanes of a row or cell */
+    const int32_t *total;       /* (stride + GMO_LANES,) sum of all rows */
+    const int32_t *rows;        /* (n_rows, stride) of a node searched by its rows */
+    /* (n_rows + 1,) the most that outputs can gain, by the rows on the left: those not estimated, and those after the first
+     * GMO_FIRST_OUTPUTS; NULL: none, and not known */
+    const double *rest, *later;
+    float *weight, *gradient, *own, *slope, *add; /* (d + GMO_LANES,) see gmo_screen_prepare */
+    double scale, base, margin;
+} gmo_estimates;
 
-/* What estimates are made of: rows, sums and factors of the outputs that are estimated one by one. */
-typedef struct {
-    int32_t d, hessian, stride;        /* outputs; lane of the first Hessian; lanes of a row or cell */
-    const int32_t *total;              /* (stride + GMO_LANES,) sum of all rows */
-    const float *weight, *slope, *add; /* (d + GMO_LANES,) as in gmo_screen */
-    const int32_t *rows;               /* (n_rows, stride) of a node searched by its rows */
-    const double *rest; /* (n_rows + 1,) bound of the other outputs' scores by the rows on the left; NULL: no others */
-} gmo_estimated;
+#define GMO_FIRST_OUTPUTS 32
 
-/* A node that is searched by its rows, copied so that they lie together. */
 typedef struct {
-    const int32_t *rows; /* (n_rows,) row numbers */
+    double gain; /* that it may have */
+    int32_t output;
+} gmo_ranked_output;
+
+/* A node to be searched. */
+typedef struct {
+    const int32_t *total; /* laid out as a row of gmo_fixed */
+    const int32_t *rows;  /* (n_rows,) row numbers, if it is searched by its rows */
     int64_t n_rows;
-    const int32_t *total; /* of the node, laid out as a row of gmo_fixed */
-    gmo_estimated estimated;
-    int32_t *copied, *copied_total; /* memory of estimated */
-    float *weight, *slope, *add;
-    double *rest;
-    int32_t *outputs; /* (d,) outputs that are estimated one by one */
-} gmo_small_node;
+    gmo_estimates estimates;
+    int32_t *copied, *copied_total; /* memory of estimates: rows copied so that they lie together */
+    double *rest;                   /* (2, small_rows + 1) */
+    int32_t *least, *most;          /* (stride,) of the rows' lanes */
+    int32_t *outputs;               /* (d,) in the order of estimating */
+    gmo_ranked_output *ranked;      /* (d,) */
+} gmo_split_node;
 
 /* What the search needs besides the node; made once a booster. */
 typedef struct {
@@ -53,10 +56,10 @@ typedef struct {
     double reg_lambda, reg_alpha;
     int32_t top_k; /* 0: full split */
     bool restricted;
-    int64_t min_side;   /* rows that either side needs */
-    int64_t small_rows; /* nodes of at most so many rows are searched without a histogram; 0: none */
-    gmo_screen screen;
-    gmo_small_node small[2]; /* of two siblings */
+    int64_t min_side;        /* rows that either side needs */
+    int64_t small_rows;      /* nodes of at most so many rows are searched without a histogram; 0: none */
+    bool estimates;          /* whether candidates may be estimated in this tree */
+    gmo_split_node nodes[2]; /* two siblings */
     char *scratch;           /* n_threads areas of scratch_bytes */
     int64_t scratch_bytes;
 } gmo_splitter;
@@ -70,16 +73,20 @@ void gmo_splitter_start_tree(gmo_splitter *splitter);
 /* Integers of a node's total: a row of gmo_fixed with spare elements. */
 static inline int64_t gmo_total_size(const gmo_hist_shape *shape) { return (int64_t)shape->stride + GMO_LANES; }
 
-/* Looks for a better split than *best among the features of a block; a thread calls it with its own best. Of equal splits
- * the one of the lowest feature, then the lowest bin wins, in whatever order blocks are taken. part: the block's part of the node's histogram; total: of the
- * node. */
-void gmo_split_scan(const gmo_splitter *splitter, const int32_t *part, const int32_t *total,
-                    const gmo_hist_block *block, gmo_split *best);
-/* Makes splitter->small[number] of a node of n_rows <= small_rows rows; rows and total are borrowed. */
+/* Sets node->outputs to all outputs, in order, and returns how many they are. */
+int32_t gmo_split_all_outputs(const gmo_splitter *splitter, gmo_split_node *node);
+/* Sets splitter->nodes[number] to a node that is searched from its histogram; total is borrowed. */
+void gmo_split_prepare(gmo_splitter *splitter, int32_t number, const int32_t *total);
+/* The same of a node that is searched by its n_rows <= small_rows rows; rows and total are borrowed. */
 void gmo_split_prepare_small(gmo_splitter *splitter, int32_t number, const int32_t *rows, int64_t n_rows,
                              const int32_t *total);
+/* Looks for a better split than *best among the features of a block; a thread calls it with its own best. Of equal splits
+ * the one of the lowest feature, then the lowest bin wins, in whatever order blocks are taken. part: the block's part of
+ * the node's histogram. */
+void gmo_split_scan(const gmo_splitter *splitter, const gmo_split_node *node, const int32_t *part,
+                    const gmo_hist_block *block, gmo_split *best);
 /* As gmo_split_scan, from the rows of the node. */
-void gmo_split_scan_small(const gmo_splitter *splitter, const gmo_small_node *node, const gmo_hist_block *block,
+void gmo_split_scan_small(const gmo_splitter *splitter, const gmo_split_node *node, const gmo_hist_block *block,
                           gmo_split *best);
 /* The better of two splits, by the rule of ties above. */
 gmo_split gmo_split_better(gmo_split a, gmo_split b);

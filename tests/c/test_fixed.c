@@ -3,6 +3,14 @@
 
 enum { N = 700 };
 
+/* Rounds the last d of width columns. */
+static gmo_status round_last(gmo_fixed *fixed, const double *gradient, const double *hessian, int32_t width,
+                             int32_t n_threads) {
+    int32_t first = width - fixed->d;
+    gmo_derivatives g = {gradient + first, NULL, width}, h = {hessian ? hessian + first : NULL, NULL, width};
+    return gmo_fixed_round(fixed, &g, &h, n_threads);
+}
+
 /* The scale leaves room for the sum of all rows and uses it: the error of a sum is far below float32's. */
 static void fixed_point_uses_its_range(void) {
     static double gradient[N];
@@ -12,7 +20,7 @@ static void fixed_point_uses_its_range(void) {
         sum += gradient[i] = 1e-3 * (1 + (double)random_below(1000) / 7);
     gmo_fixed fixed = {0};
     CHECK(gmo_fixed_init(&fixed, N, 1, false) == GMO_OK);
-    CHECK(gmo_fixed_round(&fixed, gradient, NULL, 1, 0, 1) == GMO_OK);
+    CHECK(round_last(&fixed, gradient, NULL, 1, 1) == GMO_OK);
     for (int i = 0; i < N; i++)
         fixed_sum += fixed.rows[i * (int64_t)fixed.stride];
     CHECK(fixed_sum <= INT32_MAX && fixed_sum > INT32_MAX / 4);
@@ -26,10 +34,26 @@ static void one_column_of_a_wider_array_can_be_taken(void) {
     double gradient[] = {1, 10, 2, 20, 3, 30};
     gmo_fixed fixed = {0};
     CHECK(gmo_fixed_init(&fixed, 3, 1, false) == GMO_OK);
-    CHECK(gmo_fixed_round(&fixed, gradient, NULL, 2, 1, 1) == GMO_OK);
+    CHECK(round_last(&fixed, gradient, NULL, 2, 1) == GMO_OK);
     for (int i = 0; i < 3; i++)
         CHECK(fixed.rows[i * fixed.stride] * fixed.gradient_unit[0] == 10 * (i + 1));
     gmo_fixed_free(&fixed);
+}
+
+/* Half the squared error's derivatives, scores - targets, give what their matrix gives. */
+static void a_difference_is_rounded_as_its_matrix(void) {
+    static double scores[N * 2], targets[N * 2], difference[N * 2];
+    for (int i = 0; i < 2 * N; i++)
+        difference[i] = (scores[i] = sin(i)) - (targets[i] = (double)random_below(5));
+    gmo_fixed a = {0}, b = {0};
+    CHECK(gmo_fixed_init(&a, N, 2, false) == GMO_OK && gmo_fixed_init(&b, N, 2, false) == GMO_OK);
+    gmo_derivatives from = {scores, targets, 2};
+    CHECK(gmo_fixed_round(&a, &from, NULL, 1) == GMO_OK);
+    CHECK(round_last(&b, difference, NULL, 2, 1) == GMO_OK);
+    CHECK(memcmp(a.rows, b.rows, sizeof(int32_t) * N * (size_t)a.stride) == 0);
+    CHECK(memcmp(a.gradient_unit, b.gradient_unit, 2 * sizeof(double)) == 0);
+    gmo_fixed_free(&a);
+    gmo_fixed_free(&b);
 }
 
 static void derivatives_that_are_no_numbers_are_refused(void) {
@@ -38,10 +62,10 @@ static void derivatives_that_are_no_numbers_are_refused(void) {
     const double bad[] = {NAN, INFINITY, -INFINITY, 1e300};
     for (int i = 0; i < 4; i++) {
         double gradient[] = {1, bad[i]};
-        CHECK(gmo_fixed_round(&fixed, gradient, NULL, 1, 0, 1) == GMO_ERR_NUMERIC);
+        CHECK(round_last(&fixed, gradient, NULL, 1, 1) == GMO_ERR_NUMERIC);
     }
     double zeros[] = {0, -0.0};
-    CHECK(gmo_fixed_round(&fixed, zeros, NULL, 1, 0, 1) == GMO_OK);
+    CHECK(round_last(&fixed, zeros, NULL, 1, 1) == GMO_OK);
     CHECK(fixed.gradient_unit[0] == 0 && fixed.rows[0] == 0);
     gmo_fixed_free(&fixed);
 }
@@ -64,8 +88,8 @@ static void threads_give_the_same_integers(void) {
     }
     gmo_fixed one = {0}, many = {0};
     CHECK(gmo_fixed_init(&one, ROWS, D, true) == GMO_OK && gmo_fixed_init(&many, ROWS, D, true) == GMO_OK);
-    CHECK(gmo_fixed_round(&one, gradient, hessian, D, 0, 1) == GMO_OK);
-    CHECK(gmo_fixed_round(&many, gradient, hessian, D, 0, 3) == GMO_OK);
+    CHECK(round_last(&one, gradient, hessian, D, 1) == GMO_OK);
+    CHECK(round_last(&many, gradient, hessian, D, 3) == GMO_OK);
     CHECK(memcmp(one.rows, many.rows, sizeof(int32_t) * ROWS * (size_t)one.stride) == 0);
     CHECK(memcmp(one.gradient_unit, many.gradient_unit, sizeof(double) * D) == 0);
     /* Every value is within half a unit of what it was. */
@@ -90,6 +114,7 @@ static void threads_give_the_same_integers(void) {
 int main(void) {
     fixed_point_uses_its_range();
     one_column_of_a_wider_array_can_be_taken();
+    a_difference_is_rounded_as_its_matrix();
     derivatives_that_are_no_numbers_are_refused();
     sizes_that_overflow_are_refused();
     threads_give_the_same_integers();

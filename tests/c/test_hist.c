@@ -47,7 +47,8 @@ typedef struct {
 static problem make_problem(int32_t d, bool has_hessian, int32_t n_threads) {
     problem p = {0};
     CHECK(gmo_fixed_init(&p.fixed, N, d, has_hessian) == GMO_OK);
-    CHECK(gmo_fixed_round(&p.fixed, gradient, hessian, d, 0, 1) == GMO_OK);
+    gmo_derivatives first = {gradient, NULL, d}, second = {hessian, NULL, d};
+    CHECK(gmo_fixed_round(&p.fixed, &first, &second, 1) == GMO_OK);
     CHECK(gmo_hist_shape_init(&p.shape, &data, has_missing, p.fixed.stride, n_threads) == GMO_OK);
     return p;
 }

@@ -2,12 +2,8 @@
 #include "loss.h"
 
 static void squared_error(void) {
-    double values[] = {0, 5, 1, 1}, scores[] = {1, 2, 1, -1}, g[4], h[4];
+    double values[] = {0, 5, 1, 1}, scores[] = {1, 2, 1, -1};
     gmo_target target = {.values = values};
-    gmo_loss_derivatives(GMO_LOSS_SQUARED, &target, scores, 2, 2, 1, g, h);
-    double expected[] = {1, -3, 0, -2};
-    for (int i = 0; i < 4; i++)
-        CHECK(g[i] == expected[i] && h[i] == 1);
     /* Cells: 1, 9, 0, 4. */
     CHECK_NEAR(gmo_metric_value(GMO_METRIC_MSE, GMO_LOSS_SQUARED, &target, scores, 2, 2, -1), 3.5);
     CHECK_NEAR(gmo_metric_value(GMO_METRIC_RMSE, GMO_LOSS_SQUARED, &target, scores, 2, 2, -1), sqrt(3.5));

@@ -27,7 +27,8 @@ static void prepare(const node *t, const gmo_params *params, int64_t *edge_start
         edge_start[f + 1] = edge_start[f] + t->n_bins[f] - 1;
     s->data = (gmo_binned){t->bins, edge_start, t->n, t->m};
     CHECK(gmo_fixed_init(&s->fixed, t->n, t->d, t->hessian != NULL) == GMO_OK);
-    CHECK(gmo_fixed_round(&s->fixed, t->gradient, t->hessian, t->d, 0, 1) == GMO_OK);
+    gmo_derivatives gradient = {t->gradient, NULL, t->d}, hessian = {t->hessian, NULL, t->d};
+    CHECK(gmo_fixed_round(&s->fixed, &gradient, &hessian, 1) == GMO_OK);
     CHECK(gmo_hist_shape_init(&s->shape, &s->data, t->has_missing, s->fixed.stride, params->n_threads) == GMO_OK);
     CHECK(gmo_splitter_init(&s->splitter, params, &s->shape, &s->fixed) == GMO_OK);
     gmo_splitter_start_tree(&s->splitter);
@@ -47,11 +48,13 @@ static gmo_split search(searched *s, int64_t n, bool by_rows) {
     gmo_split best = {.feature = -1};
     if (by_rows)
         gmo_split_prepare_small(&s->splitter, 1, s->rows, n, s->total);
+    else
+        gmo_split_prepare(&s->splitter, 1, s->total);
     for (int64_t b = s->shape.n_blocks - 1; b >= 0; b--)
         if (by_rows)
-            gmo_split_scan_small(&s->splitter, &s->splitter.small[1], &s->shape.blocks[b], &best);
+            gmo_split_scan_small(&s->splitter, &s->splitter.nodes[1], &s->shape.blocks[b], &best);
         else
-            gmo_split_scan(&s->splitter, s->hist + s->shape.start[s->shape.blocks[b].first], s->total,
+            gmo_split_scan(&s->splitter, &s->splitter.nodes[1], s->hist + s->shape.start[s->shape.blocks[b].first],
                            &s->shape.blocks[b], &best);
     gmo_split_finish(&s->splitter, s->total, &best);
     return best;
@@ -73,7 +76,7 @@ static gmo_split find(const node *t, const gmo_params *params) {
     bool by_rows = t->n <= s.splitter.small_rows;
     if (by_rows)
         check_same(split, search(&s, t->n, true));
-    s.splitter.screen.on = false;
+    s.splitter.estimates = false;
     check_same(split, search(&s, t->n, false));
     if (by_rows)
         check_same(split, search(&s, t->n, true));

@@ -223,12 +223,12 @@ def test_two_processes_may_download_at_once(server: Server, cache: Path, project
     assert [path.read_bytes() for path in files_below(cache)] == [BODY]
 
 
-def test_cache_folder_order(tmp_path: Path, monkeypatch) -> None:
-    assert fetch._cache_folder(tmp_path / "given") == tmp_path / "given"
-    assert fetch._cache_folder(None) == tmp_path / "cache"
+def testcache_folder_order(tmp_path: Path, monkeypatch) -> None:
+    assert fetch.cache_folder(tmp_path / "given") == tmp_path / "given"
+    assert fetch.cache_folder(None) == tmp_path / "cache"
     monkeypatch.delenv("GBDTMO_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert fetch._cache_folder(None) == tmp_path / "xdg/gbdtmo"
+    assert fetch.cache_folder(None) == tmp_path / "xdg/gbdtmo"
 
 
 @pytest.mark.parametrize("variable", ["GBDTMO_DATA", "GBDTMO_CACHE"])

@@ -17,7 +17,7 @@ C_RULES = {
     "tree": {"common"},
     "predict": {"common"},
     "split": {"hist", "score", "screen"},
-    "small": {"split"},
+    "small": {"screen"},
     "score": {"split"},
     "screen": {"split"},
     "grow": {"split", "tree"},

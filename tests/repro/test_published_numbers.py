@@ -13,6 +13,7 @@ COLUMNS = {
     "Caltech101": "caltech101",
     "NUS-WIDE": "nus_wide",
     "MNIST-inpaint": "mnist_inpainting",
+    "MNIST-inpainting": "mnist_inpainting",
     "Student-por": "student_por",
     "friedman1": "friedman1",
     "random projection": "random_projection",
@@ -24,6 +25,8 @@ ROWS = {
     "GBDT-SO": "gbdt_so",
     "GBDT-MO": "gbdt_mo",
 }
+SIZES = {"Train": "n_train", "Test": "n_test", "Features": "n_features", "Outputs": "n_outputs", "Problem": "task"}
+TASKS = {"classification": "multiclass", "regression": "regression", "multi-label": "multilabel"}
 HESSIANS = {"Diagonal": "diagonal", "Exact": "exact"}
 
 
@@ -62,6 +65,16 @@ def test_one_value_a_model_and_data_set(paper: str, project_root: Path, number: 
     expected = {(dataset(column), ROWS[row]): text for (row, column), text in cells(paper, caption).items()}
     table = read(project_root, number)
     assert dict(zip(zip(table["dataset"], table["model"], strict=True), table[value], strict=True)) == expected
+
+
+def test_table4_sizes(paper: str, project_root: Path) -> None:
+    """Without the thousands separators, and the star of features that were pre-processed."""
+    expected = {
+        (COLUMNS[row], SIZES[column]): TASKS.get(text, text.replace(",", "").rstrip("*"))
+        for (row, column), text in cells(paper, "**Datasets** [tab. IV]").items()
+    }
+    table = read(project_root, 4).set_index("dataset")
+    assert {(name, key): table.loc[name, key] for name in table.index for key in SIZES.values()} == expected
 
 
 def test_table9_learning_rates_and_depths(paper: str, project_root: Path) -> None:
