@@ -155,11 +155,10 @@ def _write_grids(
 def _write_significance(
     plan: Plan, cells: pd.DataFrame, runs: pd.DataFrame, records: list[dict[str, Any]], folder: Path
 ) -> list[Path]:
-    recorded = cells.merge(runs.drop(columns=["seed"]), on="run_id", how="inner")
     confidence = pd.read_csv(ROOT / plan.table["published"])
     scores = pd.read_csv(ROOT / plan.table["scores"])
     try:
-        made = significance_report.KINDS[plan.table["kind"]](recorded, confidence, scores)
+        made = significance_report.KINDS[plan.table["kind"]](cells, runs, confidence, scores)
     except ValueError as error:
         raise PublishError(f"{plan.experiment} cannot be made from these records: {error}") from error
     text = f"{_title(plan, cells)}\n\n{made.markdown}\n"
