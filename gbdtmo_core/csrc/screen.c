@@ -119,6 +119,7 @@ void gmo_screen_prepare(const gmo_splitter *s, gmo_split_node *node) {
     gmo_estimates *e = &node->estimates;
     double inflation = gmo_screen_kind(s) == SUMS_UNRESTRICTED ? 1 : gain_inflation(s), largest_sum = 0,
            smallest = INFINITY;
+    e->n_rows = node->total[fixed->count_lane];
     e->base = e->scale = 0;
     for (int32_t j = 0; j < fixed->d; j++) {
         double g = node->total[j] * fixed->gradient_unit[j], sum = denominators(s, node->total, j);
@@ -185,7 +186,7 @@ GMO_INLINE void add_to_chunk(chunk_sums *sums, const int32_t *at, int32_t hessia
 
 /* Adds the terms of sixteen outputs of one candidate to its sums; g and h: what its left side sums to. */
 GMO_INLINE void estimate(const output_factors *f, const candidate *at, uint16_lanes g, uint16_lanes h, bool has_hessian,
-                         gmo_bound_sums kind, const float threshold[2], float16 sums[GMO_MAX_SUMS]) {
+                         gmo_bound_sums kind, float16 sums[GMO_MAX_SUMS]) {
     float16 a = floats(g), p = a, q = a;
     if (has_hessian) {
         p = f->slope * floats(h) + f->add;
@@ -197,20 +198,20 @@ GMO_INLINE void estimate(const output_factors *f, const candidate *at, uint16_la
         r *= has_hessian ? reciprocal(q) : all_lanes(at->by_right);
         sums[0] += l;
         sums[1] += r;
-        sums[2] += excess(l, threshold[0]);
-        sums[3] += excess(r, threshold[1]);
+        sums[2] += excess(l, at->threshold[0]);
+        sums[3] += excess(r, at->threshold[1]);
         return;
     }
     float16 u = a - f->gradient * (has_hessian ? p : all_lanes(at->share));
     float16 gain = u * u * (has_hessian ? rough_reciprocal(p * q) : all_lanes(at->by_both));
     sums[0] += f->weight * gain;
     if (kind == SUMS_RESTRICTED)
-        sums[1] += excess(f->weight * gain + f->own, threshold[0]);
+        sums[1] += excess(f->weight * gain + f->own, at->threshold[0]);
 }
 
 /* All candidates for the outputs from first on, n_vectors of sixteen. */
 GMO_INLINE void screen_chunk(const gmo_estimates *e, const feature_scan *scan, int32_t first, int32_t n_vectors,
-                             bool has_hessian, gmo_bound_sums kind, const float threshold[2]) {
+                             bool has_hessian, gmo_bound_sums kind) {
     chunk_sums sums;
     output_factors factors[CHUNK_VECTORS];
     for (int32_t i = 0; i < n_vectors; i++) {
@@ -235,7 +236,7 @@ GMO_INLINE void screen_chunk(const gmo_estimates *e, const feature_scan *scan, i
             add_to_chunk(&left, missing, hessian, n_vectors, has_hessian);
         float16 outputs[GMO_MAX_SUMS] = {{0}, {0}, {0}, {0}};
         for (int32_t i = 0; i < n_vectors; i++)
-            estimate(&factors[i], at, left.g[i], left.h[i], has_hessian, kind, threshold, outputs);
+            estimate(&factors[i], at, left.g[i], left.h[i], has_hessian, kind, outputs);
         for (int32_t i = 0; i < (int32_t)kind; i++)
             scan->sums[c * (int32_t)kind + i] += outputs[i];
     }
@@ -244,84 +245,97 @@ GMO_INLINE void screen_chunk(const gmo_estimates *e, const feature_scan *scan, i
 /* Sums of a group of features over outputs first .. last, a chunk of them at a time, so that the chunk of all rows stays
  * in cache. */
 GMO_INLINE void screen_group(const gmo_estimates *e, feature_scan *const *scans, int32_t n_scans, int32_t first,
-                             int32_t last, bool has_hessian, gmo_bound_sums kind, const float threshold[2]) {
+                             int32_t last, bool has_hessian, gmo_bound_sums kind) {
     for (; first < last; first += CHUNK_VECTORS * GMO_LANES)
         for (int32_t i = 0; i < n_scans; i++)
             if (last - first <= GMO_LANES)
-                screen_chunk(e, scans[i], first, 1, has_hessian, kind, threshold);
+                screen_chunk(e, scans[i], first, 1, has_hessian, kind);
             else
-                screen_chunk(e, scans[i], first, CHUNK_VECTORS, has_hessian, kind, threshold);
+                screen_chunk(e, scans[i], first, CHUNK_VECTORS, has_hessian, kind);
 }
 
 /* The kinds of estimates, each compiled on its own. */
 GMO_INLINE void screen_any(const gmo_estimates *e, feature_scan *const *scans, int32_t n, int32_t first, int32_t last,
-                           bool has_hessian, gmo_bound_sums kind, const float threshold[2]) {
+                           bool has_hessian, gmo_bound_sums kind) {
     if (!has_hessian)
         if (kind == SUMS_FULL)
-            screen_group(e, scans, n, first, last, false, SUMS_FULL, threshold);
+            screen_group(e, scans, n, first, last, false, SUMS_FULL);
         else if (kind == SUMS_RESTRICTED)
-            screen_group(e, scans, n, first, last, false, SUMS_RESTRICTED, threshold);
+            screen_group(e, scans, n, first, last, false, SUMS_RESTRICTED);
         else
-            screen_group(e, scans, n, first, last, false, SUMS_UNRESTRICTED, threshold);
+            screen_group(e, scans, n, first, last, false, SUMS_UNRESTRICTED);
     else if (kind == SUMS_FULL)
-        screen_group(e, scans, n, first, last, true, SUMS_FULL, threshold);
+        screen_group(e, scans, n, first, last, true, SUMS_FULL);
     else if (kind == SUMS_RESTRICTED)
-        screen_group(e, scans, n, first, last, true, SUMS_RESTRICTED, threshold);
+        screen_group(e, scans, n, first, last, true, SUMS_RESTRICTED);
     else
-        screen_group(e, scans, n, first, last, true, SUMS_UNRESTRICTED, threshold);
+        screen_group(e, scans, n, first, last, true, SUMS_UNRESTRICTED);
 }
 
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* Upper bound of a candidate's value from the outputs that are estimated. */
 GMO_INLINE double upper_bound(const gmo_estimates *e, const float16 *sums, gmo_bound_sums kind, int32_t k,
-                              double inflation, const float threshold[2]) {
+                              double inflation, const candidate *at) {
     double first = sum_of_lanes(&sums[0]);
     if (kind == SUMS_FULL)
         return e->base + e->margin + e->scale * first;
     double second = sum_of_lanes(&sums[1]);
     if (kind == SUMS_RESTRICTED)
         return e->margin +
-               smaller(e->base + e->scale * first, e->scale * inflation * (k * (double)threshold[0] + second));
-    double left = k * (double)threshold[0] + sum_of_lanes(&sums[2]);
-    double right = k * (double)threshold[1] + sum_of_lanes(&sums[3]);
+               smaller(e->base + e->scale * first, e->scale * inflation * (k * (double)at->threshold[0] + second));
+    double left = k * (double)at->threshold[0] + sum_of_lanes(&sums[2]);
+    double right = k * (double)at->threshold[1] + sum_of_lanes(&sums[3]);
     return e->scale * inflation * (smaller(left, first) + smaller(right, second));
 }
 
 /* Bounds of a scan's candidates, with what other outputs may gain by the rows on the left; returns the largest. */
 GMO_INLINE double bound_scan(const gmo_splitter *s, const gmo_estimates *e, feature_scan *scan,
-                             const float threshold[2], const double *others) {
+                             const double *others) {
     gmo_bound_sums kind = gmo_screen_kind(s);
     double inflation = sum_inflation(s) * (kind == SUMS_UNRESTRICTED ? 1 + RECIPROCAL_ERROR : 1), largest = 0;
     for (int32_t c = 0; c < scan->n_candidates; c++) {
-        double bound = upper_bound(e, scan->sums + c * (int32_t)kind, kind, s->top_k, inflation, threshold);
-        bound += others ? others[scan->candidates[c].n_left] : 0;
+        const candidate *at = &scan->candidates[c];
+        double bound = upper_bound(e, scan->sums + c * (int32_t)kind, kind, s->top_k, inflation, at);
+        bound += others ? others[at->n_left] : 0;
         scan->bounds[c] = bound;
         largest = bound > largest ? bound : largest;
     }
     return largest;
 }
 
+/* Thresholds of a scan's candidates. Scores of a side grow about as its rows do. */
+static void set_thresholds(const gmo_splitter *s, const gmo_estimates *e, const double kth[2], feature_scan *scan) {
+    int32_t n = e->n_rows;
+    for (int32_t c = 0; c < scan->n_candidates; c++) {
+        candidate *at = &scan->candidates[c];
+        bool is_shared = s->restricted;
+        at->threshold[0] = (float)(kth[0] * (is_shared ? 1 : at->n_left) / e->scale);
+        at->threshold[1] = (float)(kth[1] * (is_shared ? 1 : n - at->n_left) / e->scale);
+    }
+}
+
 GMO_CLONES
 void gmo_screen_bound(const gmo_splitter *s, const gmo_estimates *e, feature_scan *scans, int32_t n,
                       const double kth[2], double least) {
     gmo_bound_sums kind = gmo_screen_kind(s);
-    const float threshold[2] = {(float)(kth[0] / e->scale), (float)(kth[1] / e->scale)};
     feature_scan *open[GMO_GROUP_FEATURES];
     int32_t n_open = n, first = 0;
     for (int32_t i = 0; i < n; i++) {
         open[i] = &scans[i];
+        if (kind != SUMS_FULL)
+            set_thresholds(s, e, kth, &scans[i]);
         memset(scans[i].sums, 0, (size_t)scans[i].n_candidates * kind * sizeof *scans[i].sums);
     }
     if (e->later) {
         first = GMO_FIRST_OUTPUTS;
-        screen_any(e, open, n, 0, first, s->fixed->has_hessian, kind, threshold);
+        screen_any(e, open, n, 0, first, s->fixed->has_hessian, kind);
         n_open = 0;
         for (int32_t i = 0; i < n; i++)
-            if (bound_scan(s, e, &scans[i], threshold, e->later) >= least)
+            if (bound_scan(s, e, &scans[i], e->later) >= least)
                 open[n_open++] = &scans[i];
     }
-    screen_any(e, open, n_open, first, e->d, s->fixed->has_hessian, kind, threshold);
+    screen_any(e, open, n_open, first, e->d, s->fixed->has_hessian, kind);
     for (int32_t i = 0; i < n_open; i++)
-        bound_scan(s, e, open[i], threshold, e->rest);
+        bound_scan(s, e, open[i], e->rest);
 }

@@ -21,6 +21,7 @@ typedef struct {
     bool missing_left;
     /* Constant Hessian: the left side's share of the denominators, and what squares are divided by. */
     float share, by_left, by_right, by_both;
+    float threshold[2]; /* top-k: of both sides' scores together, or of either side's */
 } candidate;
 
 /* The candidates of one feature of a node, and their estimates. */
@@ -53,7 +54,7 @@ bool gmo_screen_is_sound(const gmo_splitter *splitter);
 /* Completes node->estimates, whose layout, rows and rest are set, with the factors of its outputs. */
 void gmo_screen_prepare(const gmo_splitter *splitter, gmo_split_node *node);
 /* Upper bounds of the values of all candidates of n scans; they may be loose once they are below least. kth: the k-th
- * largest scores of a good candidate (of both sides together, or of either). */
+ * largest scores of a good candidate, of both sides together, or of either, a row. */
 void gmo_screen_bound(const gmo_splitter *splitter, const gmo_estimates *e, feature_scan *scans, int32_t n,
                       const double kth[2], double least);
 

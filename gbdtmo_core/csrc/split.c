@@ -19,7 +19,7 @@ typedef struct {
     int32_t *left; /* (stride + GMO_LANES,) */
     score_scratch score;
     uint8_t *row_bin; /* (GMO_GROUP_FEATURES, small_rows) */
-    double kth[2];    /* of the best candidates so far: the k-th largest scores (score_scratch.kth) */
+    double kth[2];    /* of the best candidate so far: the k-th largest scores, those of either side a row of it */
     feature_scan scans[GMO_GROUP_FEATURES];
 } scan_scratch;
 
@@ -191,7 +191,7 @@ GMO_INLINE void push_candidate(const gmo_splitter *s, feature_scan *scan, int32_
     if (n_left < s->min_side || n_total - n_left < s->min_side)
         return;
     candidate *at = &scan->candidates[scan->n_candidates++];
-    *at = (candidate){bin, n_left, missing_left, 0, 0, 0, 0};
+    *at = (candidate){.bin = bin, .n_left = n_left, .missing_left = missing_left};
     if (s->fixed->has_hessian)
         return;
     double share = (n_left + s->reg_lambda) / (n_total + 2 * s->reg_lambda);
@@ -252,7 +252,9 @@ GMO_INLINE void score_candidate(const gmo_splitter *s, const feature_scan *scan,
     gmo_split split = {value, 0, scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
     if (value > best->value || (value == best->value && best->feature >= 0 && comes_first(&split, best))) {
         *best = split;
-        memcpy(w->kth, w->score.kth, sizeof w->kth);
+        int32_t n_right = total[s->fixed->count_lane] - at->n_left;
+        w->kth[0] = s->restricted ? w->score.kth[0] : w->score.kth[0] / at->n_left;
+        w->kth[1] = s->restricted ? 0 : w->score.kth[1] / n_right;
     }
 }
 

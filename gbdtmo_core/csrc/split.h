@@ -19,6 +19,7 @@ typedef struct {
  * estimated one by one. */
 typedef struct {
     bool on;                    /* whether candidates are estimated */
+    int32_t n_rows;             /* of the node */
     int32_t d, hessian, stride; /* outputs; lane of the first Hessian; lanes of a row or cell */
     const int32_t *total;       /* (stride + GMO_LANES,) sum of all rows */
     const int32_t *rows;        /* (n_rows, stride) of a node searched by its rows */
