@@ -18,8 +18,12 @@ ARGS       ?=
 
 C_FILES := $(wildcard gbdtmo_core/csrc/*.[ch] repro/bench/*.c tests/c/*.[ch])
 
-.PHONY: FORCE help setup native test test-c lint format check reproduce-table5 grid bench figure5 significance \
-        table12 mlflow-ui publish wheel lock clean
+# What is missing of an experiment, then its tables.
+SWEEP = $(PY) -m repro.sweep --datasets "$(DATASETS)" --models "$(MODELS)" --seeds "$(SEEDS)" $(ARGS)
+
+.PHONY: FORCE help setup native test test-c lint format check reproduce-table3 reproduce-table4 reproduce-table5 \
+        reproduce-table6 reproduce-table7 reproduce-table9 reproduce-table9-large reproduce-table10 grid bench figure1 \
+        figure2 figure3 figure4 figure5 significance table12 mlflow-ui publish wheel lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
@@ -57,8 +61,29 @@ format: $(VENV)/.installed  ## Rewrite Python and C sources in the project's for
 
 check: lint test  ## lint and test
 
+reproduce-table3: native  ## Table III, the synthetic sets: run what is missing, write the table (narrowed like Table V)
+	$(SWEEP) experiment=table3
+
+reproduce-table4: native  ## Table IV: the data sets as loaded
+	$(PY) -m repro.report table table4 $(ARGS)
+
 reproduce-table5: native  ## Table V: run what is missing, write the tables (DATASETS=a,b MODELS=c SEEDS=n narrow it; ARGS=...)
-	$(PY) -m repro.sweep experiment=table5 --datasets "$(DATASETS)" --models "$(MODELS)" --seeds "$(SEEDS)" $(ARGS)
+	$(SWEEP) experiment=table5
+
+reproduce-table6: native  ## Table VI, seconds of top-k splits: measure what is missing; keep the machine idle (ARGS=...)
+	$(PY) -m repro.bench experiment=table6 --datasets "$(DATASETS)" $(ARGS)
+
+reproduce-table7: native  ## Table VII, scores of top-k splits: run what is missing, write the table (narrowed like Table V)
+	$(SWEEP) experiment=table7
+
+reproduce-table9: native  ## Table IX, the grid search: run what is missing, write the table (narrowed like Table V)
+	$(SWEEP) experiment=table9
+
+reproduce-table9-large: native  ## Table IX on the larger sets, a part of the grid (narrowed like Table V)
+	$(SWEEP) experiment=table9_large
+
+reproduce-table10: native  ## Table X, trees in the best model: from the records of Table V (ARGS=...)
+	$(PY) -m repro.report table table10 $(ARGS)
 
 grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=yeast MODEL=gbdt_mo SEEDS=n ARGS=...)
 	$(PY) -m repro.sweep experiment=grid --datasets "$(or $(DATASETS),yeast)" --models "$(or $(MODELS),gbdt_mo)" \
@@ -67,6 +92,18 @@ grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=
 bench: native  ## Speed and memory: measure what is missing, write the report (DATASETS=a MODELS=b ARGS=...); keep the machine idle
 	$(PY) -m repro.bench experiment=$(if $(filter table5,$(EXPERIMENT)),bench,$(EXPERIMENT)) \
 		--datasets "$(DATASETS)" --models "$(MODELS)" $(ARGS)
+
+figure1: native  ## Figure 1, the first trees on Yeast: run what is missing, draw
+	$(SWEEP) experiment=figure1
+
+figure2: native  ## Figure 2, the three kinds of split: draw
+	$(PY) -m repro.report table figure2 $(ARGS)
+
+figure3: native  ## Figure 3, curves on the synthetic sets: run what is missing of Table III, draw (narrowed like Table V)
+	$(SWEEP) experiment=figure3
+
+figure4: native  ## Figure 4, curves on MNIST and Caltech101: run what is missing, draw (narrowed like Table V)
+	$(SWEEP) experiment=figure4
 
 figure5: native  ## Figure 5 and the inference table from the benchmark's records (ARGS=...)
 	$(PY) -m repro.report table figure5 $(ARGS)
@@ -84,7 +121,8 @@ mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5 ARGS=...)
 	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
-	$(if $(filter table5,$(EXPERIMENT)),$(PY) -m repro.report publish significance && $(PY) -m repro.report publish table12)
+	$(if $(filter table5,$(EXPERIMENT)),$(PY) -m repro.report publish significance && $(PY) -m repro.report publish table12 \
+		&& $(PY) -m repro.report publish table10)
 	$(if $(filter bench,$(EXPERIMENT)),$(PY) -m repro.report publish figure5 $(ARGS) && $(PY) -m repro.report publish inference $(ARGS))
 
 wheel: native  ## Build the wheel of gbdtmo_core into dist/

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -50,22 +50,42 @@ def load(*, cache_dir: str | os.PathLike[str] | None = None, download: bool = Tr
 
     They are computed once and kept in the cache. Besides the file's, `Dataset.sha256` holds the checksum of the values.
     """
+    return load_described(
+        "caltech101",
+        hog_values,
+        f"scikit-image {version('scikit-image')}",
+        feature_names(),
+        cache_dir=cache_dir,
+        download=download,
+    )
+
+
+def load_described(
+    name: str,
+    describe: Callable[[NDArray[np.uint8]], NDArray[np.float32]],
+    library: str,
+    features: tuple[str, ...],
+    *,
+    cache_dir: str | os.PathLike[str] | None,
+    download: bool,
+) -> Dataset:
+    """Load the pictures as what `describe`, by a library and its version, makes of the grey images (n, 64, 64)."""
     alternatives = ((GRAY_FILE,), (ZIP_FILE,), (TAR_FILE,))
-    (found,) = locate("caltech101", alternatives, cache_dir=cache_dir, download=download)
+    (found,) = locate(name, alternatives, cache_dir=cache_dir, download=download)
     key: dict[str, str | int] = {
         "file": found.sha256,
         "hog": f"{ORIENTATIONS} {CELL} {BLOCK} {SIDE}",
-        "scikit-image": version("scikit-image"),
+        "library": library,
         "pillow": version("pillow"),
         "layout": 1,  # of the arrays below
     }
-    arrays = cached("caltech101-hog", key, lambda: _describe(found), cache_dir=cache_dir)
+    arrays = cached(f"{name}-hog", key, lambda: _describe(found, describe), cache_dir=cache_dir)
     return Dataset(
-        name="caltech101",
+        name=name,
         X=arrays["X"],
         y=arrays["labels"],
         task="multiclass",
-        feature_names=feature_names(),
+        feature_names=features,
         target_names=tuple(arrays["categories"].tolist()),
         source=describe_sources([found]),
         sha256={**checksums([found]), "HOG values": digest_of(arrays)},
@@ -80,14 +100,14 @@ def feature_names() -> tuple[str, ...]:
     )
 
 
-def _describe(found: Found) -> Arrays:
+def _describe(found: Found, describe: Callable[[NDArray[np.uint8]], NDArray[np.float32]]) -> Arrays:
     images, labels, categories = read_gray(found.path) if found.path.suffix == ".npz" else read_archive(found.path)
     if len(images) != N_IMAGES or len(categories) != N_CATEGORIES:
         raise FormatError(
             f"{found.path} holds {len(images)} pictures of {len(categories)} categories; expected {N_IMAGES} of "
             f"{N_CATEGORIES}"
         )
-    return {"X": hog_values(images), "labels": labels, "categories": categories}
+    return {"X": describe(images), "labels": labels, "categories": categories}
 
 
 def read_gray(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.str_]]:

@@ -1,6 +1,7 @@
 """Gradient boosted decision trees for multiple outputs (GBDT-MO, arXiv 1909.04373), with scikit-learn estimators."""
 
+from gbdtmo_core._trees import Tree
 from gbdtmo_core.boosting import GBDTMOClassifier, GBDTMORegressor
 from gbdtmo_core.persistence import load_model
 
-__all__ = ["GBDTMOClassifier", "GBDTMORegressor", "load_model"]
+__all__ = ["GBDTMOClassifier", "GBDTMORegressor", "Tree", "load_model"]

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from gbdtmo_core import _lib
 from gbdtmo_core._model import Model
-from gbdtmo_core._parameters import check_parameters
+from gbdtmo_core._parameters import check_exact_hessian, check_parameters
 from gbdtmo_core._targets import best_constant, refuse_non_numbers
+from gbdtmo_core._trees import Trees
 from gbdtmo_core.persistence import read_model, write_model
 
 PARAMETERS_DOC = """
@@ -42,8 +43,11 @@ PARAMETERS_DOC = """
         Outputs that a leaf keeps, those of the largest score [eq. 18]; None, or as many as there are: all.
     top_k_mode : {"restricted", "unrestricted"}, default="restricted"
         Whether both sides of a split are scored on one set of outputs [eq. 22] or each on its own [eq. 21].
-    hessian : {"diagonal", "constant"}, default="diagonal"
-        Second derivatives: the diagonal [eq. 15], or 1 (first-order boosting).
+    hessian : {"diagonal", "constant", "exact"}, default="diagonal"
+        Second derivatives: the diagonal [eq. 15], 1 (first-order boosting), or the whole matrix [eq. 13] of the softmax
+        of class labels; other losses have none but the diagonal. "exact" costs O(d^3) a candidate, takes up to 128
+        classes, and goes with complete growth of multi-output trees without top_k and reg_alpha. Softmax's matrix is
+        singular: reg_lambda=0 gives its pseudo-inverse, the limit of small penalties.
     tree_output : {"multi", "single"}, default="multi"
         One tree a round with vectors in its leaves, or a tree an output (GBDT-SO). With squared error each output of
         the latter stops early on its own.
@@ -80,6 +84,9 @@ PARAMETERS_DOC = """
         Share of the training rows that a tree leaves without a leaf; 0 in complete growth.
     tree_output_ : int array of shape (n_trees,)
         The output that a tree serves; -1: all.
+    trees_ : sequence of Tree, length n_trees
+        Features, thresholds, children and leaf values of every tree; see `gbdtmo_core.Tree`. The raw scores of a row
+        are base_score_ plus its leaf's values in each tree that is ``used``.
     base_score_ : float array of shape (n_outputs,)
     n_outputs_, n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,), only for frames with string column names
@@ -220,6 +227,7 @@ class BaseGBDTMO(BaseEstimator):
             "top_k": self.top_k or 0,
             "restricted": self.top_k_mode == "restricted",
             "constant_hessian": self.hessian == "constant",
+            "exact_hessian": self.hessian == "exact",
             "single_output": self.tree_output == "single",
             "max_depth": self.max_depth,
             "node_cache": self.node_cache,
@@ -236,6 +244,7 @@ class BaseGBDTMO(BaseEstimator):
 
     def _fit_rows(self, frame: Any, eval_set: tuple[Any, Any] | None, *args: Any, **kwargs: Any) -> Self:
         """Notes the columns of ``frame`` (X as passed), trains and keeps the model: all of it or nothing."""
+        check_exact_hessian(self.get_params(deep=False), kwargs["loss"], kwargs["n_outputs"])
         with _unchanged_on_failure(self):
             validate_data(self, frame, reset=True, skip_check_array=True)
             if eval_set is not None:
@@ -312,6 +321,12 @@ class BaseGBDTMO(BaseEstimator):
         self.fit_seconds_ = model.seconds
         if model.classes is not None:
             self.classes_ = model.classes
+
+    @property
+    def trees_(self) -> Trees:
+        """The trees in the order of training, made when they are asked for."""
+        check_is_fitted(self)
+        return Trees(self._model.forest, self._model.mapper, self._model.used_trees)
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         rows = self._check_new_rows(X)

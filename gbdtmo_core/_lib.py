@@ -27,6 +27,7 @@ METRICS = {
 }
 GROWTHS = {"complete": lib.GMO_GROWTH_COMPLETE, "released": lib.GMO_GROWTH_RELEASED}
 BINNINGS = {"quantile": lib.GMO_BINNING_QUANTILE, "released": lib.GMO_BINNING_RELEASED}
+EXACT_MAX_OUTPUTS: int = lib.GMO_EXACT_MAX_OUTPUTS
 
 PROFILE_COLUMNS = {
     "gradient": lib.GMO_PROFILE_GRADIENT,

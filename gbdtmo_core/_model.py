@@ -57,13 +57,13 @@ class Model:
         return self.best_rounds[self.forest.tree_output]
 
     @cached_property
-    def _used_trees(self) -> NDArray[np.int64]:
+    def used_trees(self) -> NDArray[np.int64]:
         """The trees that prediction adds, in order."""
         return np.flatnonzero(self.forest.tree_round < self._rounds_per_tree())
 
     @cached_property
     def _predictor(self) -> Predictor:
-        return Predictor(self.forest, self.mapper, self.base_score, self._used_trees)
+        return Predictor(self.forest, self.mapper, self.base_score, self.used_trees)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: the cached predictor holds addresses, and is made again."""
@@ -81,7 +81,7 @@ class Model:
         X = np.ascontiguousarray(X)  # once, instead of a block at a time in every stage
         scores = np.empty((len(X), len(self.base_score)))
         rounds = np.arange(int(np.max(self.best_rounds)))
-        ends = np.searchsorted(self.forest.tree_round[self._used_trees], rounds, side="right").tolist()
+        ends = np.searchsorted(self.forest.tree_round[self.used_trees], rounds, side="right").tolist()
         for first, last in itertools.pairwise([0, *ends]):
             self._predictor.add(X, scores, first, last, threads=threads)
             yield scores.copy()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
+from gbdtmo_core._lib import EXACT_MAX_OUTPUTS
+
 Check = tuple[str, Callable[[Any], bool]]
 
 
@@ -57,7 +59,7 @@ _CHECKS: dict[str, Check] = {
     "min_split_gain": _real(0),
     "top_k": _or_none(_integer(1, 2**31 - 1)),
     "top_k_mode": _one_of("restricted", "unrestricted"),
-    "hessian": _one_of("diagonal", "constant"),
+    "hessian": _one_of("diagonal", "constant", "exact"),
     "tree_output": _one_of("multi", "single"),
     "growth": _one_of("complete", "released"),
     "node_cache": _integer(1, 2**31 - 1),
@@ -83,3 +85,40 @@ def check_parameters(params: dict[str, Any], metrics: tuple[str, ...]) -> None:
     for name, (wanted, accepts) in {**_CHECKS, "eval_metric": _or_none(_one_of(*metrics))}.items():
         if not accepts(params[name]):
             raise ValueError(f"{name} must be {wanted}; got {params[name]!r}.")
+
+
+def check_exact_hessian(params: dict[str, Any], loss: str, n_outputs: int) -> None:
+    """Raises ValueError where ``hessian="exact"`` is asked for and means nothing, or nothing that can be computed.
+
+    Parameters
+    ----------
+    params : dict
+        All parameters of an estimator.
+    loss : {"squared_error", "softmax", "sigmoid"}
+    n_outputs : int
+    """
+    if params["hessian"] != "exact":
+        return
+    if loss != "softmax":
+        name = {"squared_error": "squared error", "sigmoid": "sigmoid cross-entropy (an indicator matrix y)"}[loss]
+        raise ValueError(
+            'hessian="exact" is for class labels (softmax). The Hessian of '
+            f'{name} is diagonal, so that hessian="diagonal" is exact: use that.'
+        )
+    alternatives = {
+        "top_k": (params["top_k"] is None or params["top_k"] >= n_outputs, "top_k=None"),
+        "reg_alpha": (params["reg_alpha"] == 0, "reg_alpha=0"),
+        "tree_output": (params["tree_output"] == "multi", 'tree_output="multi"'),
+        "growth": (params["growth"] == "complete", 'growth="complete"'),
+    }
+    for name, (fits, wanted) in alternatives.items():
+        if not fits:
+            raise ValueError(
+                f'hessian="exact" needs {wanted}; got {name}={params[name]!r}, which is defined for the diagonal only. '
+                'Change it, or use hessian="diagonal".'
+            )
+    if n_outputs > EXACT_MAX_OUTPUTS:
+        raise ValueError(
+            f'hessian="exact" takes at most {EXACT_MAX_OUTPUTS} classes, since its time grows with their cube; got '
+            f'{n_outputs}. Use hessian="diagonal".'
+        )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import hydra
 from omegaconf import DictConfig
@@ -14,7 +15,7 @@ from repro.job import complete, mistakes_in_one_line
 from repro.provenance import ROOT
 from repro.run import identity, run_cell
 from repro.store import RunStore, run_id
-from repro.tracking import Mirror
+from repro.tracking import SWEEP_VARIABLE, Mirror
 from repro.workers import die_with_parent
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ def main(config: DictConfig) -> float:
         store.prepare()
         ran = complete(config, store, run_cell)
         identifier = run_id(identity(config))
-        Mirror(store).try_sync([identifier])
+        Mirror(store, sweep=os.environ.get(SWEEP_VARIABLE)).try_sync([identifier])
         record = store.read(identifier)
         scores = record["scores"]
         log.info(

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO, StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from repro.tables import higher_is_better, metric_title
+
+if TYPE_CHECKING:
+    from gbdtmo_core import Tree
 
 # Text stays text, and the same data give the same bytes.
 _STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "gbdtmo", "font.size": 9}
@@ -77,6 +86,189 @@ def growth_bars(growth: pd.DataFrame, bound: float) -> dict[str, bytes]:
         axes.set_ylabel("time / base")
         axes.set_xlabel("doubled alone")
         axes.legend(loc="lower left")
+        return _rendered(figure)
+
+
+def surfaces(
+    tables: Mapping[str, pd.DataFrame],
+    settings: Sequence[str],
+    published: Mapping[str, tuple[float, float] | None] | None = None,
+) -> dict[str, bytes]:
+    """Draw validation scores over two settings as heat maps, a panel a title; brighter is better.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        See `repro.tables.grid`; the chosen setting gets a star.
+    settings : sequence of str
+        Columns with the two settings: rows, then columns of the map.
+    published : mapping, optional
+        Setting that gets a square, by title.
+    """
+    columns = min(4, len(tables))
+    lines = math.ceil(len(tables) / columns)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(4.2 * columns, 2.4 * lines + 0.4), layout="constrained")
+        for place, (title, table) in enumerate(tables.items(), 1):
+            axes = figure.add_subplot(lines, columns, place)
+            _draw_surface(axes, table, settings, (published or {}).get(title))
+            axes.set_title(title)
+        return _rendered(figure)
+
+
+def _draw_surface(
+    axes: Axes, table: pd.DataFrame, settings: Sequence[str], published: tuple[float, float] | None
+) -> None:
+    metric = table["metric"].dropna().iloc[0]
+    numbers = table.assign(**{name: table[name].astype(float) for name in settings})
+    values = numbers.pivot_table(index=settings[0], columns=settings[1], values="validation_mean", dropna=False)
+    shown = axes.imshow(values, aspect="auto", cmap="viridis" if higher_is_better(metric) else "viridis_r")
+    axes.get_figure().colorbar(shown, ax=axes, label=f"validation {metric_title(metric)}")  # type: ignore[union-attr]
+    axes.set_xticks(range(len(values.columns)), [f"{value:g}" for value in values.columns])
+    axes.set_yticks(range(len(values.index)), [f"{value:g}" for value in values.index])
+    axes.set_xlabel(settings[1].replace("_", " "))
+    axes.set_ylabel(settings[0].replace("_", " "))
+    chosen = [tuple(row) for row in numbers.loc[numbers["chosen"], list(settings)].to_numpy()]
+    for points, marker, size in ((chosen, "*", 110), ([published] if published else [], "s", 180)):
+        for y, x in points:
+            if y in values.index and x in values.columns:
+                at = values.columns.get_loc(x), values.index.get_loc(y)
+                axes.scatter(*at, marker=marker, s=size, facecolors="none", edgecolors="red", linewidths=1.4)
+
+
+def curves(frame: pd.DataFrame, metrics: Sequence[str], titles: Mapping[str, str]) -> dict[str, bytes]:
+    """Draw scores after each round: a row of panels a data set, a column a metric, a colour a model.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        See `repro.kinds.curves.curve_frame`.
+    metrics : sequence of str
+    titles : mapping
+        Axis title of each metric.
+    """
+    sets, models = list(dict.fromkeys(frame["dataset"])), list(dict.fromkeys(frame["model"]))
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(5 * len(metrics), 3.2 * len(sets)), layout="constrained")
+        for place, (dataset, metric) in enumerate(((d, m) for d in sets for m in metrics), 1):
+            axes = figure.add_subplot(len(sets), len(metrics), place)
+            own = frame[(frame["dataset"] == dataset) & (frame["metric"] == metric)]
+            for (model, part), curve in own.groupby(["model", "part"], sort=False):
+                style: Any = (
+                    {"linestyle": "-", "label": model} if part == "test" else {"linestyle": "--", "linewidth": 0.8}
+                )
+                axes.plot(curve["round"], curve["value"], color=f"C{models.index(model)}", **style)
+            if not higher_is_better(metric):
+                axes.set_yscale("log")
+            axes.set(title=dataset, xlabel="round", ylabel=titles[metric])
+            axes.grid(alpha=0.3)
+            axes.legend()
+        return _rendered(figure)
+
+
+def tree_rows(
+    trees: Mapping[str, Sequence[Tree]], feature_names: Sequence[str], target_names: Sequence[str]
+) -> dict[str, bytes]:
+    """Draw trees, those of a title in a row of panels (five at most) below its name.
+
+    Parameters
+    ----------
+    trees : mapping of str to sequence of Tree
+    feature_names, target_names : sequence of str
+    """
+    columns = 5
+    heights = [math.ceil(len(own) / columns) for own in trees.values()]
+    with mpl.rc_context({**_STYLE, "font.size": 7}):
+        figure = Figure(figsize=(14, 2.6 * sum(heights)))
+        parts = np.atleast_1d(figure.subfigures(len(trees), 1, height_ratios=heights))
+        for part, (title, own) in zip(parts, trees.items(), strict=True):
+            part.suptitle(title, fontsize=11)
+            grid = (math.ceil(len(own) / columns), min(columns, len(own)))
+            for place, tree in enumerate(own, 1):
+                axes = part.add_subplot(*grid, place)
+                _draw_tree(axes, tree, feature_names, target_names)
+            part.subplots_adjust(left=0.01, right=0.99, top=1 - 0.22 / grid[0], bottom=0.02, wspace=0.05)
+        return _rendered(figure)
+
+
+def _draw_tree(axes: Axes, tree: Tree, feature_names: Sequence[str], target_names: Sequence[str]) -> None:
+    places = _places(tree)
+    axes.set_axis_off()
+    axes.margins(x=0.02, y=0.15)
+    if tree.output >= 0:
+        axes.set_title(target_names[tree.output], fontsize=9)
+    else:
+        colours = [Patch(color=f"C{j % 10}", label=name) for j, name in enumerate(target_names)]
+        axes.legend(handles=colours, ncols=2, loc="upper right")
+    for node in np.flatnonzero(~tree.is_leaf):
+        x, y = places[node]
+        for child in (tree.left[node], tree.right[node]):
+            axes.plot(*zip((x, y), places[child], strict=True), color="0.6", linewidth=0.8, zorder=1)
+        text = f"{feature_names[tree.feature[node]]}\n≤ {tree.threshold[node]:.3g}"
+        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.4", "linewidth": 0.6}
+        axes.text(x, y, text, ha="center", va="center", bbox=box, zorder=2)
+    largest = float(np.nanmax(np.abs(tree.value)))
+    for leaf in np.flatnonzero(tree.is_leaf):
+        x, y = places[leaf]
+        if tree.value.shape[1] == 1:
+            axes.text(x, y, f"{tree.value[leaf, 0]:+.2f}", ha="center", va="top", rotation=90)
+        else:
+            _draw_leaf_bars(axes, places[leaf], tree.value[leaf] / (largest or 1.0))
+
+
+def _draw_leaf_bars(axes: Axes, at: NDArray[np.float64], shares: NDArray[np.float64]) -> None:
+    """Draw a leaf's vector as bars below its place, up for positive values."""
+    width = 0.8 / len(shares)
+    places = at[0] - 0.4 + width * (np.arange(len(shares)) + 0.5)
+    base = at[1] - 0.7
+    axes.bar(places, 0.65 * shares, width, bottom=base, color=[f"C{j % 10}" for j in range(len(shares))], zorder=2)
+    axes.plot([at[0] - 0.4, at[0] + 0.4], [base, base], color="0.4", linewidth=0.6)
+
+
+def _places(tree: Tree) -> NDArray[np.float64]:
+    """Place leaves side by side in their order, and each inner node above the middle of its children; (n_nodes, 2)."""
+    places = np.zeros((len(tree.feature), 2))
+    places[:, 1] = -tree.depth
+    pending, n_leaves = [0], 0
+    while pending:
+        node = pending.pop()
+        if tree.feature[node] < 0:
+            places[node, 0] = n_leaves
+            n_leaves += 1
+        else:
+            pending += [int(tree.right[node]), int(tree.left[node])]
+    for node in reversed(np.flatnonzero(~tree.is_leaf)):  # children come after their parents
+        places[node, 0] = (places[tree.left[node], 0] + places[tree.right[node], 0]) / 2
+    return places
+
+
+def split_panels(trees: Mapping[str, Tree], targets: NDArray[np.float64]) -> dict[str, bytes]:
+    """Draw what a split of samples 1 to n does to a matrix of targets, a panel a kind.
+
+    Parameters
+    ----------
+    trees : mapping of str to Tree
+        Of depth 1, on samples whose only feature is their number.
+    targets : float64 array of shape (n, n_outputs)
+    """
+    n, n_outputs = targets.shape
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(3.2 * len(trees), 3.4), layout="constrained")
+        for place, (title, tree) in enumerate(trees.items(), 1):
+            axes = figure.add_subplot(1, len(trees), place)
+            leaves = tree.value[[tree.left[0], tree.right[0]]]
+            added = tree.value[tree.apply(np.arange(1.0, n + 1)[:, np.newaxis])]
+            axes.imshow(np.vstack([added, leaves]) != 0, cmap="Blues", vmin=0, vmax=2.5, aspect="auto")
+            for row, column in np.ndindex(n, n_outputs):
+                axes.text(column, row, f"{targets[row, column]:g}", ha="center", va="center")
+            for row, column in np.ndindex(leaves.shape):
+                axes.text(column, n + row, f"{leaves[row, column]:.2f}", ha="center", va="center", weight="bold")
+            axes.axhline(tree.threshold[0] - 1, color="firebrick", linewidth=2)
+            axes.axhline(n - 0.5, color="black", linewidth=0.8)
+            axes.set_xticks(range(n_outputs), [f"output {j}" for j in range(1, n_outputs + 1)])
+            names = [*(f"sample {i}" for i in range(1, n + 1)), "leaf above", "leaf below"]
+            axes.set_yticks(range(n + 2), names)
+            axes.set_title(title)
         return _rendered(figure)
 
 

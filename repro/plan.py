@@ -21,9 +21,13 @@ from repro.run import identity as identity_of
 from repro.store import run_id
 
 CONF = ROOT / "conf"
+KINDS_FOLDER = ROOT / "repro" / "kinds"
 RUNS_DIR = "results/runs"
 _ROLES = ("dataset", "model", "protocol", "seed")
 _NEUTRAL = ("n_jobs", "runs_dir")  # overrides that leave every run what it is
+WITHOUT_RUNS = ("sizes", "split_kinds")
+"""Kinds of table that are made from the data or the library alone."""
+_WITHOUT_PUBLISHED = ("grid", "curves", "first_trees", "split_kinds")
 
 
 class PlanError(ValueError):
@@ -79,9 +83,10 @@ class Plan:
     experiment : str
         Name of the file under ``conf/experiment``.
     table : dict
-        The file's ``table`` node: ``kind`` of table and, for a comparison, the file of ``published`` values.
+        The file's ``table`` node: ``kind`` of table (see `repro.kinds`), for most the file of ``published`` values, and
+        in ``records_of`` the experiment whose published records serve where there are no others.
     cells : tuple of Cell
-        In the order they are run.
+        In the order they are run; none where the table needs no runs.
     narrowed : tuple of str
         What was left out on request, in words; empty for the whole experiment.
     runs_dir : str
@@ -95,9 +100,14 @@ class Plan:
     runs_dir: str = RUNS_DIR
 
     @property
+    def setting_names(self) -> list[str]:
+        """The last words of the further swept keys."""
+        return [key.rpartition(".")[2] for key in self.cells[0].settings] if self.cells else []
+
+    @property
     def name(self) -> str:
         """What the experiment's files are called: a grid is one of a data set and a model."""
-        if self.table.get("kind") != "grid":
+        if self.table["kind"] != "grid":
             return self.experiment
         parts = {(cell.dataset, cell.model): None for cell in self.cells}
         return "_".join([self.experiment, *(name for pair in parts for name in pair)])
@@ -149,6 +159,9 @@ def _make_plan(
     with initialize_config_dir(str(CONF), version_base="1.3"):
         base = _compose([f"experiment={experiment}", *_constant(overrides)], with_hydra=True)
         table = _table(experiment, base)
+        if table["kind"] in WITHOUT_RUNS:
+            _refuse_narrowing(experiment, [*overrides, *datasets, *models], seeds)
+            return Plan(experiment, table, (), (), str(base.runs_dir))
         own = _sweep_values(base)
         asked = {**own, **_swept(overrides)}
         for role, names in (("dataset", datasets), ("model", models)):
@@ -161,7 +174,8 @@ def _make_plan(
             if seeds < 1:
                 raise PlanError(f"seeds must be at least 1, not {seeds}")
             asked["seed"] = asked.get("seed", [str(base.seed)])[:seeds]
-        cells = _cells(experiment, list(_constant(overrides)), asked, base)
+        of_dataset = [key for key in _of_dataset(base) if key not in _swept(overrides) and key in asked]
+        cells = _cells(experiment, list(_constant(overrides)), asked, of_dataset, base)
     if not cells:
         raise PlanError(f"{' '.join([experiment, *overrides])} has no cells; give each swept key at least one value")
     return Plan(
@@ -173,6 +187,14 @@ def _make_plan(
     )
 
 
+def _refuse_narrowing(experiment: str, asked: Sequence[str], seeds: int | None) -> None:
+    changing = [text for text in asked if text.partition("=")[0] not in _NEUTRAL]
+    if changing or seeds is not None:
+        raise PlanError(
+            f"{experiment} needs no runs, so that there is nothing to narrow or change: leave out what says so"
+        )
+
+
 def _table(experiment: str, base: DictConfig) -> dict[str, Any]:
     """Return the ``table`` node, after checking what a table that is written after hours needs."""
     table = OmegaConf.to_container(base.table, resolve=True) if base.get("table") else {}
@@ -180,7 +202,10 @@ def _table(experiment: str, base: DictConfig) -> dict[str, Any]:
     if base.get("bench"):
         raise PlanError(f"{experiment} is a benchmark, not a sweep; measure it by: make bench EXPERIMENT={experiment}")
     published = table.get("published")
-    if table.get("kind") != "grid" and not (published and (ROOT / str(published)).is_file()):
+    kinds = sorted(path.stem for path in KINDS_FOLDER.glob("*.py") if path.stem not in ("__init__", "base"))
+    if table.get("kind") not in kinds:
+        raise PlanError(f"{experiment}: table.kind must be one of {', '.join(kinds)}, not {table.get('kind')!r}")
+    if table["kind"] not in _WITHOUT_PUBLISHED and not (published and (ROOT / str(published)).is_file()):
         raise PlanError(
             f"{experiment}: table.published must name the file of published values, below {ROOT}; "
             f"{published or 'nothing'} is no file there"
@@ -246,7 +271,9 @@ def _in_order(names: Sequence[str], own: Sequence[str]) -> list[str]:
     return sorted(unique, key=lambda name: own.index(name) if name in own else len(own))
 
 
-def _cells(experiment: str, constant: list[str], asked: dict[str, list[str]], base: DictConfig) -> list[Cell]:
+def _cells(
+    experiment: str, constant: list[str], asked: dict[str, list[str]], of_dataset: list[str], base: DictConfig
+) -> list[Cell]:
     choices = base.hydra.runtime.choices
     seeds = [_seed(value) for value in asked["seed"]] if "seed" in asked else [check_seed(base.seed)]
     groups = {role: asked.get(role, [choices.get(role)]) for role in _ROLES[:3]}
@@ -255,17 +282,30 @@ def _cells(experiment: str, constant: list[str], asked: dict[str, list[str]], ba
             raise PlanError(f"{experiment} needs a {role}: {role}=NAME")
     settings = {key: values for key, values in asked.items() if key not in _ROLES}
     cells: list[Cell] = []
-    for dataset, model, protocol, *values in itertools.product(*groups.values(), *settings.values()):
-        chosen = dict(zip(settings, values, strict=True))
-        overrides = [f"experiment={experiment}", *constant]
-        overrides += [f"dataset={dataset}", f"model={model}", f"protocol={protocol}"]
-        overrides += [f"{key}={value}" for key, value in chosen.items()]
-        config = _compose(overrides)
-        most = config.dataset.seeds
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise PlanError(f"dataset.seeds of {dataset} must be a whole number >= 1, not {most!r}")
-        cells += _seeded(config, seeds[:most], (dataset, model, protocol), chosen)
+    for dataset in groups["dataset"]:
+        given = [f"experiment={experiment}", *constant, f"dataset={dataset}"]
+        if of_dataset:
+            own = _sweep_values(_compose(given, with_hydra=True))
+            settings |= {key: own[key] for key in of_dataset}
+        for model, protocol, *values in itertools.product(groups["model"], groups["protocol"], *settings.values()):
+            chosen = dict(zip(settings, values, strict=True))
+            overrides = [f"model={model}", f"protocol={protocol}", *(f"{key}={value}" for key, value in chosen.items())]
+            config = _compose([*given, *overrides])
+            cells += _seeded(config, seeds[: _most_seeds(config, dataset)], (dataset, model, protocol), chosen)
     return cells
+
+
+def _of_dataset(base: DictConfig) -> list[str]:
+    """Name the swept keys whose values the experiment reads from the data set."""
+    parameters: Any = OmegaConf.to_container(base.hydra.sweeper, resolve=False)
+    return [key for key, value in (parameters["params"] or {}).items() if "${dataset" in str(value)]
+
+
+def _most_seeds(config: DictConfig, dataset: str) -> int:
+    most = config.dataset.seeds
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        raise PlanError(f"dataset.seeds of {dataset} must be a whole number >= 1, not {most!r}")
+    return most
 
 
 def _seed(text: str) -> int:

@@ -17,10 +17,11 @@ from typing import Any
 import pandas as pd
 
 import datasets
-from repro import significance_report, tables
+from repro import kinds
 from repro.bench.plan import BenchError, is_benchmark, make_bench_plan
 from repro.bench.report import BenchReportError, publish_bench, write_report
-from repro.plan import Cell, Plan, PlanError, make_plan
+from repro.kinds.base import Evidence, Page
+from repro.plan import WITHOUT_RUNS, Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
 from repro.published import PublishedStore, published_records, records_path
 from repro.sidecar import write_with_sidecar
@@ -29,12 +30,6 @@ from repro.store import RunStore, StoreError, seal, write_atomically
 RESULTS = ROOT / "results"
 NOT_RUN = "not run"
 NO_DATA = "data not available: "
-LEGEND = """\
-Accuracies in percent, RMSE in the targets' units; mean ± sample standard deviation over n seeds; best round and
-training seconds are means. `paper` protocol: early stopping watched the test rows and their best score is reported, as
-for the published values, which is optimistic. `holdout` protocol: early stopping watched validation rows, and the test
-rows were scored once. A cell matches within 0.3 points (accuracy) or 1 % (RMSE) of the published value, or within two
-standard errors of our mean."""
 
 
 class PublishError(RuntimeError):
@@ -56,17 +51,14 @@ def cell_frame(plan: Plan, store: RunStore, stated: Mapping[str, str] | None = N
             "protocol": cell.protocol,
             "seed": cell.seed,
             "seeds": cell.config["dataset"]["seeds"],
-            **{_short(key): value for key, value in cell.settings.items()},
+            **dict(zip(plan.setting_names, cell.settings.values(), strict=True)),
             "run_id": cell.run_id,
             "gap": None if store.has(cell.run_id) else gap_reason(cell, store, stated or {}),
         }
         for cell in plan.cells
     ]
-    return pd.DataFrame(rows).astype({"gap": object})
-
-
-def _short(key: str) -> str:
-    return key.rpartition(".")[2]
+    columns = ["dataset", "model", "protocol", "seed", "seeds", *plan.setting_names, "run_id", "gap"]
+    return pd.DataFrame(rows, columns=columns).astype({"gap": object})
 
 
 def gap_reason(cell: Cell, store: RunStore, stated: Mapping[str, str]) -> str:
@@ -88,7 +80,7 @@ def _first_line(text: str, length: int = 200) -> str:
 
 def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Turn records into one row a run, see `repro.tables.summarise`."""
-    columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds"]
+    columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds", "rounds"]
     columns += ["n_train", "n_test"]
     rows = [
         {
@@ -100,6 +92,7 @@ def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             "best_round": _mean_round(record["best_round"]),
             "n_trees": record["n_trees"],
             "train_seconds": record["seconds"]["train"],
+            "rounds": record["rounds"],
             "n_train": record["dataset"]["n_fit"] + record["dataset"]["n_validation"],
             "n_test": record["dataset"]["n_test"],
         }
@@ -119,89 +112,55 @@ def write_tables(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str,
     Returns
     -------
     list of Path
-        The Markdown files.
+        The Markdown files, each with its drawings.
     """
     cells = cell_frame(plan, store, stated)
     records = [store.read(run_id) for run_id in cells.loc[cells["gap"].isna(), "run_id"]]
-    runs = run_frame(records)
-    if plan.table.get("kind") == "grid":
-        return _write_grids(plan, cells, runs, records, folder)
-    if plan.table.get("kind") in significance_report.KINDS:
-        return _write_significance(plan, cells, runs, records, folder)
-    published = pd.read_csv(ROOT / plan.table["published"])
-    table = tables.comparison(cells, runs, published)
-    text = f"{_title(plan, cells)}\n\n{tables.comparison_markdown(table)}\n\n{LEGEND}\n"
-    return [_write_table(plan, plan.name, text, table, cells, records, folder)]
-
-
-def _write_grids(
-    plan: Plan, cells: pd.DataFrame, runs: pd.DataFrame, records: list[dict[str, Any]], folder: Path
-) -> list[Path]:
-    settings = [_short(key) for key in plan.cells[0].settings]
-    written = []
-    for key, part in cells.groupby(["dataset", "model"], sort=False):
-        dataset, model = map(str, key)
-        table = tables.grid(part, runs, settings)
-        text = (
-            f"{_title(plan, part)} {model} on {dataset}, mean ± sd over seeds. The setting in bold has the best mean "
-            f"validation score; test scores took no part in the choice.\n\n{tables.grid_markdown(table, settings)}\n"
-        )
-        own = [record for record in records if record["run_id"] in set(part["run_id"])]
-        name = f"{plan.experiment}_{dataset}_{model}"
-        written.append(_write_table(plan, name, text, table, part, own, folder))
-    return written
-
-
-def _write_significance(
-    plan: Plan, cells: pd.DataFrame, runs: pd.DataFrame, records: list[dict[str, Any]], folder: Path
-) -> list[Path]:
-    confidence = pd.read_csv(ROOT / plan.table["published"])
-    scores = pd.read_csv(ROOT / plan.table["scores"])
+    evidence = Evidence(plan, cells, run_frame(records), records, store.root)
     try:
-        made = significance_report.KINDS[plan.table["kind"]](cells, runs, confidence, scores)
+        pages = kinds.pages(plan.table["kind"], evidence)
     except ValueError as error:
         raise PublishError(f"{plan.experiment} cannot be made from these records: {error}") from error
-    text = f"{_title(plan, cells)}\n\n{made.markdown}\n"
-    path = _write_table(plan, plan.name, text, made.table, cells, records, folder, made.drawings, made.about)
-    return [path, *(folder / f"{plan.name}.{ending}" for ending in made.drawings)]
+    return [path for page in pages for path in _write_page(evidence, page, folder)]
+
+
+def _write_page(evidence: Evidence, page: Page, folder: Path) -> list[Path]:
+    cells = evidence.cells if page.cells is None else page.cells
+    records = [record for record in evidence.records if record["run_id"] in set(cells["run_id"])]
+    data = {
+        record["identity"]["dataset"]: {key: record["dataset"].get(key) for key in ("source", "sha256")}
+        for record in records
+    }
+    about = {
+        "experiment": evidence.plan.experiment,
+        **({"records_of": evidence.plan.table["records_of"]} if "records_of" in evidence.plan.table else {}),
+        "narrowed": list(evidence.plan.narrowed),
+        "n_planned": len(cells),
+        "n_recorded": len(records),
+        "gaps": _gaps(cells),
+        "data": {**data, **page.data},
+        **page.about,
+    }
+    path = write_with_sidecar(
+        folder,
+        page.name,
+        markdown=f"{_title(evidence.plan, cells)}\n\n{page.markdown}\n",
+        csv=page.table.to_csv(index=False, lineterminator="\n"),
+        records=records,
+        about=about,
+        drawings=page.drawings,
+    )
+    return [path, *(folder / f"{page.name}.{ending}" for ending in page.drawings)]
 
 
 def _title(plan: Plan, cells: pd.DataFrame) -> str:
+    if plan.table["kind"] in WITHOUT_RUNS:
+        return f"**{plan.experiment}**"
     recorded = int(cells["gap"].isna().sum())
     title = f"**{plan.experiment}**: {recorded} of {len(cells)} runs recorded."
     if plan.narrowed:
         title += f" Narrowed to {'; '.join(plan.narrowed)}."
     return title
-
-
-def _write_table(
-    plan: Plan,
-    name: str,
-    text: str,
-    table: pd.DataFrame,
-    cells: pd.DataFrame,
-    records: list[dict[str, Any]],
-    folder: Path,
-    drawings: Mapping[str, bytes] | None = None,
-    found: Mapping[str, Any] | None = None,
-) -> Path:
-    about = {
-        "experiment": plan.experiment,
-        **({"records_of": plan.table["records_of"]} if "records_of" in plan.table else {}),
-        "narrowed": list(plan.narrowed),
-        "n_planned": len(cells),
-        "n_recorded": len(records),
-        "gaps": _gaps(cells),
-        "data": {
-            record["identity"]["dataset"]: {key: record["dataset"].get(key) for key in ("source", "sha256")}
-            for record in records
-        },
-        **(found or {}),
-    }
-    comma_separated = table.to_csv(index=False, lineterminator="\n")
-    return write_with_sidecar(
-        folder, name, markdown=text, csv=comma_separated, records=records, about=about, drawings=drawings
-    )
 
 
 def _gaps(cells: pd.DataFrame) -> list[dict[str, Any]]:
@@ -240,6 +199,8 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     PublishError
         If the plan is narrowed, a cell is missing without a reason, or a cell that is published would be lost.
     """
+    if plan.table["kind"] in WITHOUT_RUNS:
+        return write_tables(plan, store, folder)
     if plan.narrowed:
         raise PublishError(f"a narrowed table is not published: {'; '.join(plan.narrowed)}")
     names = {name for cell in plan.cells for name in (cell.dataset, f"{cell.dataset}/{cell.model}")}

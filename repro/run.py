@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 import datasets
 from datasets.base import Dataset, Split, check_seed
 from repro import memory, provenance, store
+from repro.curves import staged_curves
 from repro.fitting import Fit, Selection, fit_model, select
 from repro.metrics import reported_metric, score_all
 from repro.models.base import Model
@@ -42,6 +43,7 @@ def identity(cfg: DictConfig) -> dict[str, Any]:
         "model": cfg.model.name,
         "params": hyperparameters(cfg),
         "seed": check_seed(cfg.seed),
+        **({"curves": True} if cfg.get("curves") else {}),
     }
 
 
@@ -51,7 +53,8 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     Parameters
     ----------
     cfg : DictConfig
-        With ``dataset``, ``model``, ``protocol`` (one file each of ``conf/``), ``seed`` and ``n_jobs``.
+        With ``dataset``, ``model``, ``protocol`` (one file each of ``conf/``), ``seed`` and ``n_jobs``; ``curves`` asks
+        for `repro.curves.staged_curves` in the record's ``history``.
     models_dir : Path, optional
         Folder that the trained model is written to, as ``<run_id>`` with the ending of its format. None: the
         model is not kept.
@@ -86,6 +89,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     fit = _final_fit(cfg, data, split, protocol, selection)
     scores = _score(data, split, protocol, fit.model, clock)
     peak = memory.peak_mb()
+    curves = staged_curves(fit.model, data, split, protocol) if cfg.get("curves") else {}
     run_identity = identity(cfg)
     run_id = store.run_id(run_identity)
     artifacts = {"model": _save_model(fit.model, models_dir, run_id)} if models_dir is not None else {}
@@ -95,7 +99,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
         "identity": run_identity,
         "config": OmegaConf.to_container(cfg),
         "scores": scores,
-        **_describe_fit(fit, selection),
+        **_describe_fit(fit, selection, curves),
         "seconds": _seconds(clock, selection, fit),
         "peak_memory_mb": peak,
         "dataset": _describe_data(data, split, protocol),
@@ -151,7 +155,7 @@ def _save_model(model: Model, models_dir: Path, run_id: str) -> str:
     return f"{models_dir.name}/{path.name}"
 
 
-def _describe_fit(fit: Fit, selection: Selection) -> dict[str, Any]:
+def _describe_fit(fit: Fit, selection: Selection, curves: dict[str, list[float]]) -> dict[str, Any]:
     report = fit.report
     return {
         "best_round": report.best_round,
@@ -159,7 +163,7 @@ def _describe_fit(fit: Fit, selection: Selection) -> dict[str, Any]:
         "n_trees": report.n_trees,
         "n_leaves": report.n_leaves,
         "unassigned_fraction": report.unassigned_fraction,
-        "history": report.history,
+        "history": {**report.history, **curves},
         "selected": selection.chosen,
         "trials": selection.trials,
     }

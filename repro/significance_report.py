@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,17 +89,13 @@ def _reasons(gaps: pd.Series) -> str:
     return "; ".join(dict.fromkeys(gaps.dropna()))
 
 
-def significance_content(
-    cells: pd.DataFrame, runs: pd.DataFrame, published: pd.DataFrame, scores: pd.DataFrame
-) -> Content:
+def significance_content(cells: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame) -> Content:
     """Make the report: every method against the reference on each data set, then all methods over data sets.
 
     Parameters
     ----------
     cells, runs : DataFrame
         See `compared_with_gaps`.
-    published : DataFrame
-        The paper's confidence; not used here.
     scores : DataFrame
         The paper's scores: ``dataset``, ``model``, ``metric``, ``value``. Its methods are ranked too.
     """
@@ -375,10 +371,3 @@ def _pairs_markdown(compared: pd.DataFrame) -> str:
 
 def _dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
-
-
-KINDS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame], Content]] = {
-    "significance": significance_content,
-    "confidence": confidence_content,
-}
-"""What makes each kind of table, as named by an experiment."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 from filelock import FileLock, Timeout
 
 import datasets
@@ -106,6 +107,8 @@ def run_sweep(
                     mirrored.append(mirroring.submit(mirror.try_sync, [cell.run_id]))
         for future in mirrored:
             future.result()
+        if mirror is not None and plan.setting_names:  # those recorded before belong to the sweep, too
+            mirroring.submit(mirror.try_sync, [cell.run_id for cell in plan.cells if store.has(cell.run_id)]).result()
     return [cell for cell in plan.cells if not store.has(cell.run_id)]
 
 
@@ -285,12 +288,15 @@ def _sweep_and_report(plan: Plan, store: RunStore, options: Any) -> int:
     # Here, since every worker imports this module, and MLflow takes seconds to load.
     from repro.tracking import Mirror
 
+    mirror = Mirror(store, sweep=plan.experiment if plan.setting_names else None)
     try:
-        missing = run_sweep(plan, store, processes=options.processes, mirror=Mirror(store))
+        missing = run_sweep(plan, store, processes=options.processes, mirror=mirror)
     except KeyboardInterrupt:
         _write(plan, store)
         return _interrupted()
-    _write(plan, store)
+    written = _write(plan, store)
+    if plan.setting_names:
+        finish_parents(plan, store, written, mirror)
     # A set that cannot be had is a gap in the whole table, but an error to somebody who asked for it by name.
     failed = [
         cell
@@ -302,8 +308,37 @@ def _sweep_and_report(plan: Plan, store: RunStore, options: Any) -> int:
     return 1 if failed else 0
 
 
-def _write(plan: Plan, store: RunStore) -> None:
-    for path in write_tables(plan, store, store.tables_dir):
+def finish_parents(plan: Plan, store: RunStore, written: Sequence[Path], mirror: Mirror) -> None:
+    """Show the summary of a sweep over settings at its parent runs, one a data set and model."""
+    from repro.tracking import Finish, parent_name
+
+    pairs = dict.fromkeys((cell.dataset, cell.model) for cell in plan.cells)
+    for dataset, model in pairs:
+        own = [cell for cell in plan.cells if (cell.dataset, cell.model) == (dataset, model)]
+        if not any(store.has(cell.run_id) for cell in own):
+            continue
+        name = parent_name(plan.experiment, {"dataset": dataset, "model": model})
+        pages = [path for path in written if path.stem == name] or list(written)
+        files = sorted({file for page in pages for file in page.parent.glob(f"{page.stem}.*")})
+        tags, metrics = chosen_setting(pages[0].with_suffix(".csv"), plan.setting_names)
+        whole = all(store.has(cell.run_id) for cell in own)
+        mirror.try_finish(own[0].identity["dataset"], own[0].identity["model"], Finish(whole, tags, metrics, files))
+
+
+def chosen_setting(table: Path, settings: Sequence[str]) -> tuple[dict[str, str], dict[str, float]]:
+    """Read from the CSV of a grid what was chosen, and its scores; nothing from another table."""
+    rows = pd.read_csv(table)
+    chosen = rows[rows["chosen"]] if "chosen" in rows else rows[:0]
+    if chosen.empty:
+        return {}, {}
+    row = chosen.iloc[0]
+    tags = {f"chosen.{name}": str(row[name]) for name in settings}
+    return tags, {f"chosen.{name}": float(row[f"{name}_mean"]) for name in ("validation", "test")}
+
+
+def _write(plan: Plan, store: RunStore) -> list[Path]:
+    written = write_tables(plan, store, store.tables_dir)
+    for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if plan.narrowed:
         print(
@@ -311,6 +346,7 @@ def _write(plan: Plan, store: RunStore) -> None:
             "whole table.",
             file=sys.stderr,
         )
+    return written
 
 
 def _table_command(plan: Plan) -> str:

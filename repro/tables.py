@@ -33,6 +33,11 @@ def higher_is_better(metric: str) -> bool:
     return metric in _PERCENT
 
 
+def metric_title(metric: str) -> str:
+    """Name a metric with its unit, for headings."""
+    return f"{metric.replace('_', ' ')}{' %' if metric in _PERCENT else ''}"
+
+
 def format_score(metric: str, value: float) -> str:
     """Format a score in the paper's units with the paper's digits."""
     return f"{value:.2f}" if metric in _PERCENT else f"{value:.5f}"
@@ -83,7 +88,7 @@ def summarise(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     ----------
     runs : DataFrame
         One row a run, with `by`, ``seed``, ``metric``, ``test``, ``validation`` (as recorded), ``best_round``,
-        ``n_trees`` and ``train_seconds``.
+        ``n_trees``, ``train_seconds`` and ``rounds`` (trained).
     by : sequence of str
         Columns that tell the groups.
 
@@ -92,9 +97,10 @@ def summarise(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     DataFrame
         One row a group in order of appearance: ``metric``, ``n_seeds``, ``mean`` and ``sd`` of the test score,
         ``validation_mean``, ``validation_sd`` (in the paper's units; sd of one seed is NaN), ``best_round``,
-        ``n_trees``, ``train_seconds``.
+        ``n_trees``, ``train_seconds``, ``seconds_a_round``.
     """
     scaled = runs.assign(
+        seconds_a_round=runs["train_seconds"] / runs["rounds"],
         test=[in_paper_units(m, v) for m, v in zip(runs["metric"], runs["test"], strict=True)],
         validation=[in_paper_units(m, v) for m, v in zip(runs["metric"], runs["validation"], strict=True)],
     )
@@ -109,6 +115,7 @@ def summarise(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         best_round=("best_round", "mean"),
         n_trees=("n_trees", "mean"),
         train_seconds=("train_seconds", "mean"),
+        seconds_a_round=("seconds_a_round", "mean"),
     ).reset_index()
 
 
@@ -125,7 +132,7 @@ def comparison(
     runs : DataFrame
         Recorded runs with ``run_id``, see `summarise`.
     published : DataFrame
-        ``dataset``, ``model``, ``metric``, ``value``.
+        ``dataset``, ``model``, ``metric``, ``value``; optionally ``seconds_a_round``.
     judged : str
         Protocol whose mean is judged against the published value: the one that value was made under.
 
@@ -134,7 +141,8 @@ def comparison(
     DataFrame
         One row a data set and model in the order of the plan. For each protocol p: ``p_mean``, ``p_sd``, ``p_n_seeds``,
         ``p_best_round``, ``p_n_trees``, ``p_train_seconds``; further ``metric``, ``published``, ``difference``,
-        ``matched``, ``rule``, ``note``.
+        ``matched``, ``rule``, ``note``. Where seconds a round are published, they stand in
+        ``published_seconds_a_round`` and ours in ``p_seconds_a_round``.
     """
     recorded = cells.merge(runs.drop(columns=["seed"]), on="run_id", how="inner")
     summary = summarise(recorded, ["dataset", "model", "protocol"]) if len(recorded) else pd.DataFrame()
@@ -142,6 +150,7 @@ def comparison(
         (str(row["dataset"]), str(row["model"])): (str(row["metric"]), float(row["value"])) for row in _dicts(published)
     }
     in_paper = set(published["dataset"])
+    speed = published.set_index(["dataset", "model"]).get("seconds_a_round")
     rows = []
     for key, planned in cells.groupby(["dataset", "model"], sort=False):
         dataset, model = map(str, key)
@@ -150,6 +159,11 @@ def comparison(
         for protocol in planned["protocol"].unique():
             row |= _protocol_columns(_group(summary, dataset, model, protocol), protocol, metric)
         row |= _judged_columns(row, judged, int(planned["seeds"].max()) if "seeds" in planned else 1)
+        if speed is not None:
+            row |= {"published_seconds_a_round": speed.get((dataset, model), math.nan)}
+            for protocol in planned["protocol"].unique():
+                group = _group(summary, dataset, model, protocol)
+                row[f"{protocol}_seconds_a_round"] = math.nan if group is None else group["seconds_a_round"]
         row["note"] = "; ".join([*_unpublished(row, in_paper), *_gap_notes(planned)])
         rows.append(row)
     return pd.DataFrame(rows)
@@ -212,19 +226,22 @@ def _gap_notes(planned: pd.DataFrame) -> list[str]:
 def comparison_markdown(table: pd.DataFrame) -> str:
     """Write a `comparison` as a Markdown table."""
     protocols = [column.removesuffix("_mean") for column in table.columns if column.endswith("_mean")]
-    head = ["data set", "model", "published"]
+    timed = "published_seconds_a_round" in table
+    head = ["data set", "model", "published", *["published s a round"] * timed]
     for protocol in protocols:
-        head += [f"{protocol} protocol", "best round", "train s"]
+        head += [f"{protocol} protocol"]
         if protocol == protocols[0]:
-            head.insert(4, "against published")
+            head += ["against published"]
+        head += ["best round", "train s", *["s a round"] * timed]
     rows = []
     for row in _dicts(table):
         cells = [_with_metric(row), row["model"], _score(row, "published")]
+        cells += [_number(row["published_seconds_a_round"], 4)] if timed else []
         for protocol in protocols:
-            cells += [_mean_and_sd(row, protocol), _number(row[f"{protocol}_best_round"], 0)]
-            cells += [_number(row[f"{protocol}_train_seconds"], 1)]
-            if protocol == protocols[0]:
-                cells.insert(4, _verdict(row))
+            cells += [_mean_and_sd(row, protocol)]
+            cells += [_verdict(row)] if protocol == protocols[0] else []
+            cells += [_number(row[f"{protocol}_best_round"], 0), _number(row[f"{protocol}_train_seconds"], 1)]
+            cells += [_number(row[f"{protocol}_seconds_a_round"], 4)] if timed else []
         rows.append([*cells, str(row["note"]).replace("|", "\\|").replace("\n", " ")])
     return tabulate(rows, [*head, "note"], tablefmt="pipe", disable_numparse=True)
 
@@ -232,8 +249,7 @@ def comparison_markdown(table: pd.DataFrame) -> str:
 def _with_metric(row: dict[str, Any]) -> str:
     if pd.isna(row["metric"]):
         return str(row["dataset"])
-    unit = " %" if row["metric"] in _PERCENT else ""
-    return f"{row['dataset']} ({str(row['metric']).replace('_', ' ')}{unit})"
+    return f"{row['dataset']} ({metric_title(row['metric'])})"
 
 
 def _score(row: dict[str, Any], key: str) -> str:
@@ -303,7 +319,7 @@ def grid(cells: pd.DataFrame, runs: pd.DataFrame, settings: Sequence[str]) -> pd
         table[f"test_{key}"] = table[key].where(table["chosen"])
     gaps = cells.groupby(list(settings), sort=False)["gap"].first().to_numpy()
     table["note"] = [gap if isinstance(gap, str) else "" for gap in gaps]
-    return table.drop(columns=["mean", "sd", "n_trees"])
+    return table.drop(columns=["mean", "sd", "n_trees", "seconds_a_round"])
 
 
 def grid_markdown(table: pd.DataFrame, settings: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
 """Mirror of the run records in MLflow: ``python -m repro.tracking ui`` shows it, ``... sync`` brings it up to date.
 
 The records are the truth. What is missing in MLflow, or was half written when a process was killed, is written again by
-the next call; deleting ``mlflow.db`` and ``mlartifacts`` loses nothing.
+the next call; deleting ``mlflow.db`` and ``mlartifacts`` loses nothing. The runs of a sweep over settings are nested
+below one parent run for each data set and model.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 # Set before MLflow is imported: it reads them once. A server that is down must not hold up a sweep for minutes.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -34,12 +37,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from repro.provenance import ROOT
 from repro.store import RunStore, StoreError
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 for _chatty in ("mlflow.store.db.utils", "alembic"):  # a line for each of dozens of migrations
     logging.getLogger(_chatty).setLevel(logging.WARNING)
 
 PREFIX = "gbdtmo/"
 RUN_ID_TAG = "gbdtmo.run_id"
+SWEEP_TAG = "gbdtmo.sweep"
+SWEEP_VARIABLE = "GBDTMO_SWEEP"
+"""Environment variable by which a multirun names its sweep to its jobs."""
+_PARENT_TAG = "mlflow.parentRunId"  # what MLflow's page nests runs by
 _BATCH = 1000  # the most metrics MLflow takes in one call
 _PAGE = 1000
 _PARAM_LENGTH = 500
@@ -55,10 +63,14 @@ class Mirror:
         Whose records are mirrored. The default database and its artefacts lie in the store's folder.
     uri : str, optional
         Tracking URI; ``MLFLOW_TRACKING_URI`` if not given, and the SQLite file ``mlflow.db`` if that is not set.
+    sweep : str, optional
+        Name of a sweep: the runs that `sync` is given by name become children of its parent runs, see `parent_name`. A
+        run that belonged to another sweep is taken over.
     """
 
-    def __init__(self, store: RunStore, uri: str | None = None) -> None:
+    def __init__(self, store: RunStore, uri: str | None = None, sweep: str | None = None) -> None:
         self._store = store
+        self._sweep = sweep
         self._database = store.root.resolve() / "mlflow.db"
         self._is_default = not (uri or os.environ.get("MLFLOW_TRACKING_URI"))
         self.uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{self._database}"
@@ -71,10 +83,17 @@ class Mirror:
 
     def try_sync(self, identifiers: Iterable[str] | None = None) -> int:
         """Do `sync`, but answer failure with a warning and try no more in this process."""
+        return self._try(lambda: self.sync(identifiers)) or 0
+
+    def try_finish(self, dataset: str, model: str, finish: Finish) -> None:
+        """Do `finish`, but answer failure with a warning and try no more in this process."""
+        self._try(lambda: self.finish(dataset, model, finish))
+
+    def _try(self, action: Callable[[], T]) -> T | None:
         if self.is_down:
-            return 0
+            return None
         try:
-            return self.sync(identifiers)
+            return action()
         except (MlflowException, SQLAlchemyError, OSError) as error:
             self.is_down = True
             log.warning(
@@ -82,7 +101,7 @@ class Mirror:
                 self.uri,
                 " ".join(str(error).split())[:300],
             )
-            return 0
+            return None
 
     def sync(self, identifiers: Iterable[str] | None = None) -> int:
         """Mirror the records that MLflow lacks.
@@ -90,7 +109,7 @@ class Mirror:
         Parameters
         ----------
         identifiers : iterable of str, optional
-            Only these runs; all records of the store if not given.
+            Only these runs, which become children of the sweep's parents; all records of the store if not given.
 
         Returns
         -------
@@ -98,6 +117,7 @@ class Mirror:
             Number of runs written now.
         """
         wanted = self._store.identifiers() if identifiers is None else list(identifiers)
+        sweep = None if identifiers is None else self._sweep
         written = 0
         with self._lock:
             self._check_database()
@@ -116,9 +136,39 @@ class Mirror:
                 except StoreError as error:  # it must not keep the others out
                     log.warning("not mirrored: %s", error)
                     continue
-                _write_run(client, self._experiment(client, experiments, record), record, self._store)
+                experiment = self._experiment(client, experiments, record["identity"]["dataset"])
+                parent = _parent(client, experiment, parent_name(sweep, record["identity"])) if sweep else None
+                _write_run(client, experiment, record, self._store, parent)
                 written += 1
+            if sweep:
+                self._nest(client, experiments, sweep, [finished[one] for one in wanted if one in finished])
         return written
+
+    @staticmethod
+    def _nest(client: MlflowClient, experiments: Mapping[str, str], sweep: str, runs: Iterable[Any]) -> None:
+        """Make runs that were mirrored before children of the sweep's parents."""
+        for run in runs:
+            name = parent_name(sweep, run.data.params)
+            parent = _parent(client, experiments[PREFIX + run.data.params["dataset"]], name)
+            if run.data.tags.get(_PARENT_TAG) != parent:
+                client.set_tag(run.info.run_id, _PARENT_TAG, parent)
+
+    def finish(self, dataset: str, model: str, finish: Finish) -> None:
+        """Write a sweep's summary to its parent run, and end that."""
+        if self._sweep is None:
+            raise ValueError("no sweep to finish: the mirror was made without one")
+        with self._lock:
+            self._make_database()
+            client = MlflowClient(tracking_uri=self.uri)
+            experiment = self._experiment(client, _experiments(client), dataset)
+            parent = _parent(client, experiment, parent_name(self._sweep, {"dataset": dataset, "model": model}))
+            for key, value in {"dataset": dataset, "model": model, **finish.tags}.items():
+                client.set_tag(parent, key, value)  # a parameter could not change when the sweep goes on
+            now = int(time.time() * 1000)
+            client.log_batch(parent, metrics=[Metric(key, value, now, 0) for key, value in finish.metrics.items()])
+            for path in finish.files:
+                client.log_artifact(parent, str(path), "summary")
+            client.set_terminated(parent, status="FINISHED" if finish.is_whole else "FAILED")
 
     def _check_database(self) -> None:
         """Refuse a file that SQLite cannot read: MLflow would try again for minutes."""
@@ -142,12 +192,45 @@ class Mirror:
             MlflowClient(tracking_uri=f"sqlite:///{fresh}").search_experiments(max_results=1)
             os.replace(fresh, self._database)
 
-    def _experiment(self, client: MlflowClient, experiments: dict[str, str], record: Mapping[str, Any]) -> str:
-        name = PREFIX + record["identity"]["dataset"]
+    def _experiment(self, client: MlflowClient, experiments: dict[str, str], dataset: str) -> str:
+        name = PREFIX + dataset
         if name not in experiments:
-            location = (self._store.root.resolve() / "mlartifacts" / record["identity"]["dataset"]).as_uri()
+            location = (self._store.root.resolve() / "mlartifacts" / dataset).as_uri()
             experiments[name] = client.create_experiment(name, artifact_location=location if self._is_default else None)
         return experiments[name]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What a sweep's parent run shows at its end.
+
+    Attributes
+    ----------
+    is_whole : bool
+        Whether every cell is recorded.
+    tags : mapping of str to str
+        What was chosen.
+    metrics : mapping of str to float
+    files : sequence of Path
+        The tables and drawings.
+    """
+
+    is_whole: bool
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+    files: Sequence[Path]
+
+
+def parent_name(sweep: str, run: Mapping[str, Any]) -> str:
+    """Name the parent of a run, given by its ``dataset`` and ``model``, in a sweep."""
+    return f"{sweep}_{run['dataset']}_{run['model']}"
+
+
+def _parent(client: MlflowClient, experiment: str, name: str) -> str:
+    """Return the parent run of this name, made if there is none yet; callers hold the lock."""
+    for run in _runs(client, [experiment], f"tags.`{SWEEP_TAG}` = '{name}'"):
+        return str(run.info.run_id)
+    return str(client.create_run(experiment, run_name=name, tags={SWEEP_TAG: name}).info.run_id)
 
 
 def _experiments(client: MlflowClient) -> dict[str, str]:
@@ -155,15 +238,17 @@ def _experiments(client: MlflowClient) -> dict[str, str]:
     return {experiment.name: experiment.experiment_id for experiment in found}
 
 
-def _mirrored(client: MlflowClient, experiments: list[str], only: str | None) -> tuple[set[str], dict[str, list[str]]]:
-    """Return the run ids mirrored whole, and the MLflow runs of those begun only; of one run or of all."""
-    finished: set[str] = set()
+def _mirrored(
+    client: MlflowClient, experiments: list[str], only: str | None
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the MLflow runs by run id of those mirrored whole, and of those begun only; of one run or of all."""
+    finished: dict[str, Any] = {}
     unfinished: dict[str, list[str]] = {}
     query = f"tags.`{RUN_ID_TAG}` = '{only}'" if only else f"tags.`{RUN_ID_TAG}` != ''"
     for run in _runs(client, experiments, query):
         identifier = run.data.tags[RUN_ID_TAG]
         if run.info.status == "FINISHED":
-            finished.add(identifier)
+            finished[identifier] = run
         else:
             unfinished.setdefault(identifier, []).append(run.info.run_id)
     return finished, unfinished
@@ -181,13 +266,16 @@ def _runs(client: MlflowClient, experiments: list[str], query: str) -> Iterator[
             return
 
 
-def _write_run(client: MlflowClient, experiment: str, record: Mapping[str, Any], store: RunStore) -> None:
+def _write_run(
+    client: MlflowClient, experiment: str, record: Mapping[str, Any], store: RunStore, parent: str | None
+) -> None:
     identity = record["identity"]
     started = int(datetime.fromisoformat(record["provenance"]["started"]).timestamp() * 1000)
     settings = "".join(f" {key}={identity['params'][key]}" for key in _NAMED if key in identity["params"])
     name = f"{identity['model']} {identity['protocol']} seed {identity['seed']}{settings}"
     tags = {RUN_ID_TAG: record["run_id"], "commit": str(record["provenance"].get("commit"))}
     tags |= {f"sha256.{file}": digest for file, digest in (record["dataset"].get("sha256") or {}).items()}
+    tags |= {_PARENT_TAG: parent} if parent else {}
     run = client.create_run(experiment, start_time=started, run_name=name, tags=tags)
     run_id = run.info.run_id
     client.log_batch(run_id, params=_params(record), tags=[RunTag("gbdtmo.metric", record["scores"]["metric"])])

@@ -16,7 +16,7 @@ struct gmo_booster {
     gmo_trees trees;
     double *base_score;         /* (d,) */
     double *scores;             /* (n, d) */
-    double *gradient, *hessian; /* (n, d); hessian is NULL if constant, gradient if it is scores - targets */
+    double *gradient, *hessian; /* (n, d); hessian is NULL if constant or exact, gradient if it is scores - targets */
     double *valid_scores;       /* (n_valid, d) */
     double *history;            /* (n_rounds, n_tracks) */
     double *profile;            /* (n_rounds, GMO_PROFILE_COLUMNS) */
@@ -54,7 +54,10 @@ static gmo_status booster_init(gmo_booster *b, const uint8_t *has_missing, const
         !b->best_value || !b->stopped)
         return GMO_ERR_MEMORY;
     int32_t tree_outputs = b->params.single_output ? 1 : d;
-    return gmo_grower_init(&b->grower, &b->params, &b->train, has_missing, tree_outputs, b->has_hessian, &b->trees);
+    GMO_TRY(gmo_grower_init(&b->grower, &b->params, &b->train, has_missing, tree_outputs, b->has_hessian, &b->trees));
+    if (!b->params.exact_hessian)
+        return GMO_OK;
+    return gmo_exact_init(&b->grower.exact, &b->params, &b->grower.shape, b->gradient, b->train_target.labels, d);
 }
 
 static bool params_valid(const gmo_params *p) {
@@ -63,11 +66,17 @@ static bool params_valid(const gmo_params *p) {
            p->early_stopping_rounds >= 0 && isfinite(p->learning_rate);
 }
 
+static bool exact_valid(const gmo_params *p, int32_t d) {
+    return p->loss == GMO_LOSS_SOFTMAX && p->growth == GMO_GROWTH_COMPLETE && !p->constant_hessian &&
+           !p->single_output && (p->top_k == 0 || p->top_k >= d) && p->reg_alpha == 0 && d <= GMO_EXACT_MAX_OUTPUTS;
+}
+
 gmo_status gmo_booster_create(const gmo_params *params, const gmo_binned *train, const uint8_t *has_missing,
                               const gmo_target *target, const double *base_score, int32_t n_outputs,
                               gmo_booster **out) {
     *out = NULL;
-    if (!params_valid(params) || train->n_rows < 1 || train->n_features < 1 || n_outputs < 1)
+    if (!params_valid(params) || train->n_rows < 1 || train->n_features < 1 || n_outputs < 1 ||
+        (params->exact_hessian && !exact_valid(params, n_outputs)))
         return GMO_ERR_ARGUMENT;
     gmo_booster *b = gmo_alloc_zero(1, sizeof *b);
     if (!b)
@@ -77,7 +86,7 @@ gmo_status gmo_booster_create(const gmo_params *params, const gmo_binned *train,
     b->train_target = *target;
     b->n_outputs = n_outputs;
     b->is_difference = params->loss == GMO_LOSS_SQUARED;
-    b->has_hessian = params->loss != GMO_LOSS_SQUARED && !params->constant_hessian;
+    b->has_hessian = params->loss != GMO_LOSS_SQUARED && !params->constant_hessian && !params->exact_hessian;
     b->n_tracks = params->single_output && params->loss == GMO_LOSS_SQUARED ? n_outputs : 1;
     gmo_status status = booster_init(b, has_missing, base_score);
     if (status != GMO_OK) {
@@ -165,8 +174,10 @@ static void close_profile(gmo_booster *b, double start) {
 static gmo_status add_tree(gmo_booster *b, int32_t output) {
     int32_t first = output < 0 ? 0 : output;
     double since = gmo_seconds();
-    gmo_derivatives gradient = gradient_of(b, first), hessian = hessian_of(b, first);
-    GMO_TRY(gmo_fixed_round(&b->grower.fixed, &gradient, &hessian, b->params.n_threads));
+    if (!b->params.exact_hessian) {
+        gmo_derivatives gradient = gradient_of(b, first), hessian = hessian_of(b, first);
+        GMO_TRY(gmo_fixed_round(&b->grower.fixed, &gradient, &hessian, b->params.n_threads));
+    }
     charge(b, GMO_PROFILE_ROUNDING, &since);
     if (b->n_rounds > INT32_MAX)
         return GMO_ERR_SIZE;

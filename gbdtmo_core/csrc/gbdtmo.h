@@ -30,6 +30,8 @@ enum { GMO_GROWTH_COMPLETE = 0, GMO_GROWTH_RELEASED = 1 };
 enum { GMO_BINNING_QUANTILE = 0, GMO_BINNING_RELEASED = 1 };
 enum { GMO_METRIC_MSE = 0, GMO_METRIC_RMSE = 1, GMO_METRIC_MAE = 2, GMO_METRIC_ACCURACY = 3, GMO_METRIC_LOG_LOSS = 4 };
 
+enum { GMO_EXACT_MAX_OUTPUTS = 128 };
+
 /* A strided view of a matrix of float32 or float64 values; strides in bytes. */
 typedef struct {
     const char *data;
@@ -42,6 +44,8 @@ typedef struct {
     int32_t top_k;            /* outputs kept in a leaf; 0 or >= d: all */
     int32_t restricted;       /* 1: both sides of a split share one top-k set [eq. 22]; 0: each its own [eq. 21] */
     int32_t constant_hessian; /* 1: every second derivative is taken as 1 */
+    int32_t exact_hessian;    /* 1: softmax's whole Hessian; for complete growth of trees for all outputs, at most
+                                 GMO_EXACT_MAX_OUTPUTS, without top_k and reg_alpha */
     int32_t single_output;    /* 1: a tree per output (GBDT-SO) */
     int32_t max_depth;
     int32_t node_cache;            /* released growth: pending nodes at most */

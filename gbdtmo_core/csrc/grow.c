@@ -49,6 +49,7 @@ void gmo_grower_free(gmo_grower *g) {
     free(g->nodes);
     free(g->pending);
     free(g->leaves);
+    gmo_exact_free(&g->exact);
     gmo_splitter_free(&g->splitter);
     gmo_hist_shape_free(&g->shape);
     gmo_fixed_free(&g->fixed);

@@ -2,7 +2,7 @@
 #ifndef GMO_GROW_H
 #define GMO_GROW_H
 
-#include "split.h"
+#include "exact.h"
 #include "tree.h"
 
 /* A node while its tree grows: a range of gmo_grower.rows. */
@@ -32,6 +32,7 @@ typedef struct {
     gmo_hist_shape shape;
     gmo_fixed fixed;
     gmo_splitter splitter;
+    gmo_exact exact; /* takes the place of fixed-point sums and splitter if exact.d > 0 */
     gmo_trees *trees;
 
     int32_t *rows, *spare; /* (n_rows,) row numbers, parted by node; each node's rows stay ascending */

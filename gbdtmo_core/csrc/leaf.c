@@ -95,6 +95,10 @@ static bool add_values(const tree_rows *t, const int32_t *rows, int64_t n_rows, 
 static void leaf_value(const tree_rows *t, const int32_t *rows, int64_t n_rows, double *value, leaf_scratch w) {
     const gmo_params *p = t->grower->params;
     const gmo_fixed *fixed = &t->grower->fixed;
+    if (t->grower->exact.d > 0) {
+        gmo_exact_leaf(&t->grower->exact, rows, n_rows, value);
+        return;
+    }
     sum_rows(t, rows, n_rows, w);
     for (int32_t j = 0; j < fixed->d; j++) {
         double curvature = (t->hessian ? w.h[j] : (double)n_rows) + p->reg_lambda;

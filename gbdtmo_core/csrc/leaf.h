@@ -1,4 +1,4 @@
-/* Values of the leaves of a grown tree [eq. 15, eq. 18], and the new scores of its rows. */
+/* Values of the leaves of a grown tree [eq. 13, eq. 15, eq. 18], and the new scores of its rows. */
 #ifndef GMO_LEAF_H
 #define GMO_LEAF_H
 

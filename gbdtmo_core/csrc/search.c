@@ -187,7 +187,22 @@ static void prepare_difference(gmo_grower *g, int64_t parent, const search *smal
         large->total[j] = parent_total[j] - small->total[j];
 }
 
+/* With the exact Hessian no histogram outlives its search, so that nothing is subtracted. */
+static void search_exact(gmo_grower *g, int64_t node) {
+    const int32_t *rows = g->rows + g->nodes[node].begin;
+    int64_t count = g->nodes[node].count;
+    gmo_exact_times times = {0};
+    g->nodes[node].split = gmo_exact_search(&g->exact, rows, count, &times);
+    g->times.histogram += times.histogram;
+    g->times.split += times.split;
+    g->times.entries += gmo_hist_entries(&g->shape, rows, count);
+}
+
 gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
+    if (g->exact.d > 0) {
+        search_exact(g, node);
+        return GMO_OK;
+    }
     search pair[2] = {search_of(g, node, 0, true), no_search};
     GMO_TRY(prepare(g, &pair[0], is_small(g, node) ? WAY_ROWS : WAY_BUILD, g->totals));
     run_search(g, pair);
@@ -196,6 +211,13 @@ gmo_status gmo_grower_search(gmo_grower *g, int64_t node) {
 
 gmo_status gmo_grower_search_children(gmo_grower *g, int64_t parent, int64_t left, int64_t right, bool want_left,
                                       bool want_right) {
+    if (g->exact.d > 0) {
+        if (want_left)
+            search_exact(g, left);
+        if (want_right)
+            search_exact(g, right);
+        return GMO_OK;
+    }
     bool left_larger = g->nodes[left].count > g->nodes[right].count;
     search pair[2] = {left_larger ? search_of(g, right, 0, want_right) : search_of(g, left, 0, want_left),
                       left_larger ? search_of(g, left, 1, want_left) : search_of(g, right, 1, want_right)};

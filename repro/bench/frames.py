@@ -237,15 +237,17 @@ def growth_frame(rounds: pd.DataFrame, group: str = "growth", base: str = "base"
     return own[["variant", "seconds", "leaves", "busy"]].assign(ratio=own["seconds"] / first).reset_index(drop=True)
 
 
-def sparse_frame(rounds: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Compare top-k splits with the full split of the same shape, beside Table VI.
+def sparse_frame(rounds: pd.DataFrame, published: pd.DataFrame, published_full: pd.DataFrame) -> pd.DataFrame:
+    """Compare top-k splits with the full split of the same shape, beside Tables VI and VIII.
 
     Parameters
     ----------
     rounds : DataFrame
         See `round_frame`.
     published : DataFrame
-        ``dataset``, ``top_k``, ``top_k_mode``, ``seconds``.
+        Table VI: ``dataset``, ``top_k``, ``top_k_mode``, ``seconds``.
+    published_full : DataFrame
+        Table VIII: ``dataset``, ``hessian``, ``seconds_a_round``.
 
     Returns
     -------
@@ -255,6 +257,8 @@ def sparse_frame(rounds: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     paper = {
         (row["dataset"], f"{row['top_k_mode']} {row['top_k']}"): row["seconds"] for row in published.to_dict("records")
     }
+    diagonal = published_full[published_full["hessian"] == "diagonal"]
+    paper |= {(row["dataset"], "full"): row["seconds_a_round"] for row in diagonal.to_dict("records")}
     rows = []
     own = rounds[rounds["group"] == "sparse"].to_dict("records") if len(rounds) else []
     full = {row["shape"]: row["seconds"] for row in own if row["variant"] == "full"}

@@ -17,12 +17,13 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from repro.bench.shapes import is_at_hand
 from repro.provenance import ROOT, library_versions
 from repro.store import run_id
 
 CONF = ROOT / "conf"
 RELEASED_LIBRARY = "GBDTMO_RELEASED_LIB"
-KINDS = ("bench", "figure5", "inference")
+KINDS = ("bench", "figure5", "inference", "table6")
 """Kinds of table that are made from benchmark records."""
 # Files that a measurement depends on; a change of any of them makes new cells.
 _MEASURING = (
@@ -197,7 +198,7 @@ def _cells(
         given += [text for text in overrides if not text.startswith("bench.")]
         variants = _top_k_variants(given) if group.get("top_k") else group.get("variants", {"": []})
         bases = {
-            model: _compose([*given, *_model_overrides(bench, model)])
+            model: _with_rows_at_hand(_compose([*given, *_model_overrides(bench, model)]))
             for model in (_narrowed(group["models"], models) if "models" in group else [""])
         }
         composed = {
@@ -209,6 +210,14 @@ def _cells(
             for threads in group.get("threads", [1]):
                 for (variant, model), config in composed.items():
                     yield _cell(name, group["work"], shape, model, str(variant), threads, repeat, config)
+
+
+def _with_rows_at_hand(config: DictConfig) -> DictConfig:
+    """Let rows be made up, if the shape allows it, where its data set would have to be downloaded."""
+    made_up = config.dataset.get("made_up")
+    if made_up and not is_at_hand(config.dataset.source):
+        OmegaConf.update(config, "dataset", {**made_up, "synthetic": True}, merge=True, force_add=True)
+    return config
 
 
 def _narrowed(own: Sequence[str], asked: Sequence[str], takes_any: bool = False) -> list[str]:

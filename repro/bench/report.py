@@ -12,7 +12,7 @@ import pandas as pd
 
 from repro import figures
 from repro.bench import checks as promises
-from repro.bench import frames, markdown, scores
+from repro.bench import frames, markdown, scores, sparse
 from repro.bench.cell import bench_store, was_busy
 from repro.bench.plan import BenchCell, BenchPlan
 from repro.provenance import ROOT
@@ -28,6 +28,9 @@ alone in a process pinned to its cores. *construction* is binning or the library
 the adds (or the bytes, if longer) of the histograms of gbdt_mo's trees take at this machine's measured rates, counting
 only entries outside each feature's most frequent bin. {markdown.MADE_UP} made-up data of that shape.
 {markdown.BUSY} others used the machine meanwhile."""
+TABLE6_LEGEND = f"""\
+Mean of all rounds of a cell, without evaluation rows and without binning. Every cell ran alone in a process pinned to
+its cores. {markdown.MADE_UP} made-up data of that shape. {markdown.BUSY} others used the machine meanwhile."""
 
 
 class BenchReportError(RuntimeError):
@@ -88,7 +91,7 @@ def gather(plan: BenchPlan, store: RunStore) -> Evidence:
         predictions=frames.predict_frame(measured, rounds),
         parts=frames.part_frame(rounds),
         growth=frames.growth_frame(rounds),
-        sparse=frames.sparse_frame(rounds, pd.read_csv(PAPER / "table6.csv")),
+        sparse=frames.sparse_frame(rounds, pd.read_csv(PAPER / "table6.csv"), pd.read_csv(PAPER / "table8.csv")),
         score=scores.score_frame(measured),
         one_row=scores.row_frame(measured),
     )
@@ -150,7 +153,7 @@ def write_report(plan: BenchPlan, root: Path, folder: Path) -> list[Path]:
     path = write_with_sidecar(
         folder,
         plan.experiment,
-        markdown=f"{_title(plan, evidence)}\n\n{text}\n\n{LEGEND}\n",
+        markdown=f"{_title(plan, evidence)}\n\n{text}\n\n{TABLE6_LEGEND if plan.kind == 'table6' else LEGEND}\n",
         csv=csv.to_csv(index=False, lineterminator="\n"),
         records=[record for _, record in evidence.measured],
         about=_about(plan, evidence),
@@ -224,9 +227,18 @@ def _bench_text(plan: BenchPlan, evidence: Evidence) -> str:
         sections += ["## Top-k splits", markdown.sparse_markdown(evidence.sparse)]
     if len(evidence.score):
         sections += ["## Time to LightGBM's best test score", markdown.scores_markdown(evidence.score)]
-    if evidence.gaps:
-        sections += ["## Gaps", "\n".join(f"- {label}: {reason}" for label, reason in evidence.gaps.items())]
-    return "\n\n".join(sections)
+    return "\n\n".join([*sections, *_gap_section(evidence)])
+
+
+def _table6(evidence: Evidence) -> tuple[str, pd.DataFrame]:
+    frame = sparse.table6_frame(evidence.measured, pd.read_csv(PAPER / "table6.csv"))
+    return "\n\n".join([sparse.table6_markdown(frame), *_gap_section(evidence)]), frame
+
+
+def _gap_section(evidence: Evidence) -> list[str]:
+    if not evidence.gaps:
+        return []
+    return ["## Gaps", "\n".join(f"- {label}: {reason}" for label, reason in evidence.gaps.items())]
 
 
 def _round_sections(plan: BenchPlan, evidence: Evidence) -> list[str]:
@@ -281,6 +293,7 @@ _CONTENTS: dict[str, Callable[[BenchPlan, Evidence], tuple[str, pd.DataFrame]]] 
     "bench": lambda plan, evidence: (_bench_text(plan, evidence), long_table(evidence)),
     "figure5": lambda plan, evidence: ("\n\n".join(_round_sections(plan, evidence)), evidence.compared),
     "inference": lambda plan, evidence: ("\n\n".join(_inference_section(plan, evidence)), evidence.predictions),
+    "table6": lambda plan, evidence: _table6(evidence),
 }
 """Markdown and CSV of each kind of table."""
 
@@ -321,7 +334,7 @@ def publish_bench(plan: BenchPlan, root: Path, folder: Path, stated: Mapping[str
             "quiet: make bench ARGS=--again"
         )
     written = write_report(plan, root, folder)
-    if plan.kind != "bench":
+    if plan.kind in ("figure5", "inference"):  # the benchmark's records are published with it
         return written
     lines = [
         json.dumps(seal({"cell": cell.key, **record}), separators=(",", ":"), ensure_ascii=False) + "\n"

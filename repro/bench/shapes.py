@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +45,16 @@ class BenchData:
     task: str
     n_outputs: int
     described: dict[str, Any]
+
+
+@functools.cache
+def is_at_hand(dataset: str) -> bool:
+    """Tell whether a data set can be loaded without a download."""
+    try:
+        datasets.load(dataset, download=False)
+    except datasets.DatasetError:
+        return False
+    return True
 
 
 def load(shape: Mapping[str, Any]) -> BenchData:

@@ -82,28 +82,41 @@ static uint64_t train(const gmo_params *params, int32_t d) {
     return hash;
 }
 
+static gmo_params params_of(int32_t loss, int32_t top_k, bool small_leaves) {
+    return (gmo_params){.loss = loss,
+                        .top_k = top_k,
+                        .restricted = small_leaves,
+                        .max_depth = 7,
+                        .node_cache = 16,
+                        .n_threads = 1 + small_leaves,
+                        .max_leaves = 60,
+                        .min_samples_leaf = small_leaves ? 1 : 40,
+                        .histogram_pool_bytes = 1 << 24,
+                        .learning_rate = 0.3,
+                        .reg_lambda = small_leaves ? 0 : 1};
+}
+
+static void print(const gmo_params *params, int32_t d, bool small_leaves) {
+    printf("%d outputs, loss %d, top_k %d, exact Hessian %d, small leaves %d: %016llx\n", d, params->loss,
+           params->top_k, params->exact_hessian, small_leaves, (unsigned long long)train(params, d));
+}
+
 int main(void) {
     static const int32_t widths[] = {1, 3, 10, 16, 24, 70};
     for (int w = 0; w < 6; w++) {
         make_rows(widths[w]);
-        for (int32_t loss = GMO_LOSS_SQUARED; loss <= GMO_LOSS_SIGMOID; loss++)
-            for (int32_t top_k = 0; top_k <= 4; top_k += 2)
-                for (int32_t small_leaves = 0; small_leaves < 2; small_leaves++) {
-                    gmo_params params = {.loss = loss,
-                                         .top_k = top_k,
-                                         .restricted = small_leaves,
-                                         .single_output = widths[w] == 3 && small_leaves,
-                                         .max_depth = 7,
-                                         .node_cache = 16,
-                                         .n_threads = 1 + small_leaves,
-                                         .max_leaves = 60,
-                                         .min_samples_leaf = small_leaves ? 1 : 40,
-                                         .histogram_pool_bytes = 1 << 24,
-                                         .learning_rate = 0.3,
-                                         .reg_lambda = small_leaves ? 0 : 1};
-                    printf("%d outputs, loss %d, top_k %d, small leaves %d: %016llx\n", widths[w], loss, top_k,
-                           small_leaves, (unsigned long long)train(&params, widths[w]));
+        for (int32_t small_leaves = 0; small_leaves < 2; small_leaves++) {
+            for (int32_t loss = GMO_LOSS_SQUARED; loss <= GMO_LOSS_SIGMOID; loss++)
+                for (int32_t top_k = 0; top_k <= 4; top_k += 2) {
+                    gmo_params params = params_of(loss, top_k, small_leaves);
+                    params.single_output = widths[w] == 3 && small_leaves;
+                    print(&params, widths[w], small_leaves);
                 }
+            gmo_params params = params_of(GMO_LOSS_SOFTMAX, 0, small_leaves);
+            params.exact_hessian = 1;
+            if (widths[w] > 1 && widths[w] < 20) /* its time grows with the cube of the outputs */
+                print(&params, widths[w], small_leaves);
+        }
     }
     return 0;
 }

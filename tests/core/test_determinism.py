@@ -18,6 +18,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax": ("softmax", {}),
     "sigmoid": ("sigmoid", {"reg_alpha": 0.5}),
     "constant_hessian": ("softmax", {"hessian": "constant"}),
+    "exact_hessian": ("softmax", {"hessian": "exact"}),
     "restricted": ("squared_error", {"top_k": 2}),
     "unrestricted": ("softmax", {"top_k": 2, "top_k_mode": "unrestricted"}),
     "budget": ("squared_error", {"max_leaves": 9, "min_samples_leaf": 30}),

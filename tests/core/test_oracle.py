@@ -96,6 +96,32 @@ def test_released_growth_on_continuous_data(loss: str) -> None:
     assert np.mean(rounds) > 1  # a dropped node's rows keep the gradients of the round before: more near ties
 
 
+EXACT_HESSIAN: dict[str, Any] = {"hessian": "exact", "reg_alpha": 0.0, "top_k": None, "tree_output": "multi"}
+
+
+def test_exact_hessian_on_continuous_data() -> None:
+    problems = [continuous_problem(seed, "softmax") for seed in range(1000, 1040)]
+    rounds = [_assert_close_before_a_near_tie(problem, **EXACT_HESSIAN) for problem in problems]
+    assert np.mean(rounds) > 2
+
+
+def test_exact_hessian_without_penalty() -> None:
+    """The matrix is singular then: Newton's step is the pseudo-inverse's."""
+    problems = [continuous_problem(seed, "softmax") for seed in range(1100, 1120)]
+    changes = {**EXACT_HESSIAN, "reg_lambda": 0.0, "learning_rate": 0.25, "min_samples_leaf": 8, "min_split_gain": 0.01}
+    assert np.mean([_assert_close_before_a_near_tie(problem, **changes) for problem in problems]) > 2
+
+
+def test_exact_hessian_of_many_classes() -> None:
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 3)), 1)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = (np.nan_to_num(X) @ rng.normal(size=(3, 33)) + rng.normal(size=(300, 33))).argmax(axis=1)
+    params = {"n_outputs": 33, "n_estimators": 2, "max_depth": 3, "max_leaves": 5, "max_bins": 8, "learning_rate": 0.4}
+    problem = Problem("33 classes", "softmax", X, y, X[:100], params)
+    assert _assert_close_before_a_near_tie(problem, n_jobs=2, **EXACT_HESSIAN) == 2
+
+
 @pytest.mark.parametrize("d", [3, 40])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_more_rows_and_outputs_than_a_cache_line_or_a_thread_takes(loss: str, d: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -73,7 +74,7 @@ def test_incomplete_archive_is_refused(sample: Path, tmp_path: Path) -> None:
     path = archive(sample, tmp_path / "101_ObjectCategories.tar.gz")
     found = datasets.fetch.Found(path, "0" * 64, "here")
     with pytest.raises(FormatError, match="125 pictures of 3 categories; expected 8677 of 101"):
-        caltech101._describe(found)
+        caltech101._describe(found, caltech101.hog_values)
 
 
 def test_damaged_archives_and_pictures_are_refused(sample: Path, tmp_path: Path) -> None:
@@ -155,3 +156,21 @@ def test_second_load_computes_nothing(data: Dataset, shared: Path, cache: Path, 
     assert np.array_equal(data.y, second.y)
     assert data.sha256 == second.sha256
     assert set(data.sha256) == {"gray64.npz", "HOG values"}
+
+
+def test_opencvs_hog_scores_as_known(shared: Path, monkeypatch, tmp_path: Path) -> None:
+    """Elsewhere, OpenCV 4's HOG of the same grey images scored .677 on split 0."""
+    pytest.importorskip("cv2", reason="OpenCV is not installed: pip install 'opencv-python-headless<5'")
+    monkeypatch.setenv("GBDTMO_DATA", str(shared / "data"))
+    data = datasets.load("caltech101_opencv", cache_dir=tmp_path, download=False)
+    assert data.X.shape == (8_677, 324)
+    split = data.split(0)
+    model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(data.X[split.train], data.y[split.train])
+    assert model.score(data.X[split.test], data.y[split.test]) == pytest.approx(0.677, abs=0.001)
+
+
+@pytest.mark.parametrize("installed", [None, object()], ids=["no OpenCV", "OpenCV 5"])
+def test_without_opencv_4_the_option_says_what_to_install(monkeypatch, installed: object) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", installed)
+    with pytest.raises(datasets.MissingDataError, match="opencv-python-headless<5"):
+        datasets.load("caltech101_opencv", download=False)

@@ -1,4 +1,4 @@
-"""Losses (gradient, diagonal Hessian, best constant) and evaluation metrics.
+"""Losses (gradient, Hessian, best constant) and evaluation metrics.
 
 ``loss`` is "squared_error", "softmax" or "sigmoid"; ``f`` holds raw scores (n, d) and ``target`` the targets (n, d):
 numbers, one-hot rows or 0/1 indicators.
@@ -22,10 +22,12 @@ def sigmoid(f: FloatArray) -> FloatArray:
 
 
 def gradients(loss: str, f: FloatArray, target: FloatArray, hessian: str) -> tuple[FloatArray, FloatArray]:
-    """Gradient and diagonal Hessian of each row and output, (n, d) each."""
+    """Gradient (n, d) of each row, and its Hessian: the diagonal (n, d), or softmax's whole matrix (n, d, d)."""
     if loss == "squared_error":
         return f - target, np.ones_like(f)
     p = softmax(f) if loss == "softmax" else sigmoid(f)
+    if hessian == "exact":
+        return p - target, p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
     return p - target, np.ones_like(f) if hessian == "constant" else p * (1 - p)
 
 

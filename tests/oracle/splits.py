@@ -32,10 +32,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class Side:
-    """Sums over the rows of one side of a split (or of a whole node)."""
+    """Sums over the rows of one side of a split (or of a whole node); H is a diagonal (d,) or a matrix (d, d)."""
 
     G: FloatArray
     H: FloatArray
+
+    @property
+    def is_exact(self) -> bool:
+        return self.H.ndim == 2
 
 
 def sum_rows(g: FloatArray, h: FloatArray) -> Side:
@@ -73,9 +77,18 @@ def sum_largest(x: FloatArray, k: int) -> float:
     return total
 
 
+def newton_step(side: Side, rules: Rules) -> FloatArray:
+    """Equation 13's solution of (H + lambda I) x = G; with lambda = 0 its limit, since H is singular."""
+    if rules.reg_lambda > 0:
+        return np.linalg.solve(side.H + rules.reg_lambda * np.eye(len(side.G)), side.G)
+    return np.linalg.pinv(side.H, hermitian=True) @ side.G
+
+
 def node_value(side: Side, rules: Rules) -> float:
     """Objective of a side: over all outputs, or over its own k best."""
     d = len(side.G)
+    if side.is_exact:  # equation 14
+        return float(side.G @ newton_step(side, rules))
     k = rules.outputs_used(d)
     if k < d:
         return sum_largest(output_scores(side, rules), k)
@@ -100,6 +113,8 @@ def averaged_gain(value: float, parent: float, d: int, rules: Rules) -> float:
 def leaf_values(side: Side, rules: Rules) -> FloatArray:
     """-learning_rate * soft(G) / (H + lambda); with top_k only the k outputs of largest score (ties: lowest index)."""
     d = len(side.G)
+    if side.is_exact:
+        return -rules.learning_rate * newton_step(side, rules)
     values = -rules.learning_rate * _divide(soft(side.G, rules.reg_alpha), side.H + rules.reg_lambda)
     order = np.argsort(-output_scores(side, rules), kind="stable")
     values[order[rules.outputs_used(d) :]] = 0.0

@@ -16,7 +16,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass
 class Data:
-    """What one tree is grown on: bin numbers (n, m), bins of each column, gradients and Hessians (n, d)."""
+    """What one tree is grown on: bin numbers (n, m), bins of each column, gradients (n, d), Hessians (n, d[, d])."""
 
     bins: IntArray
     n_bins: list[int]
@@ -133,8 +133,9 @@ def make_leaf(data: Data, node: Node, rules: Rules, tree: Tree) -> None:
     side = sum_rows(data.g[node.rows], data.h[node.rows])
     node.values = leaf_values(side, rules)
     tree.leaves.append(node)
-    scores, k = np.sort(output_scores(side, rules))[::-1], rules.outputs_used(tree.n_outputs)
+    k = rules.outputs_used(tree.n_outputs)
     if k < tree.n_outputs:
+        scores = np.sort(output_scores(side, rules))[::-1]
         tree.decide(scores[k - 1] - scores[k], scores[0])
 
 

@@ -41,6 +41,8 @@ def test_ci_runs_the_test_command_of_the_readme(project_root: Path) -> None:
         ("reproduce-table5", (), '--datasets "" --models ""'),
         ("reproduce-table5", ("DATASETS=a,b", "MODELS=c"), '--datasets "a,b" --models "c"'),
         ("reproduce-table5", ("DATASET=a", "MODEL=c"), '--datasets "a" --models "c"'),
+        ("reproduce-table9", ("DATASET=a", "SEEDS=2"), '--datasets "a" --models "" --seeds "2"'),
+        ("figure4", ("MODELS=c",), '--models "c" --seeds ""  experiment=figure4'),
         ("bench", (), '--datasets "" --models ""'),
         ("bench", (), "experiment=bench "),
         ("bench", ("EXPERIMENT=figure5", "DATASET=a", "MODELS=b"), '--datasets "a" --models "b"'),

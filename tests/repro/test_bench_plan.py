@@ -4,9 +4,11 @@ import functools
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from repro.bench.plan import BenchCell, BenchError, is_benchmark, make_bench_plan
+from repro.provenance import ROOT
 from repro.report import main as report
 
 SHAPES = ("mnist", "caltech101", "mnist_inpainting", "nus_wide")
@@ -182,3 +184,21 @@ def test_only_benchmarks_are_benchmarks() -> None:
 def test_a_benchmark_without_records_is_not_published(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     assert report(["publish", "bench", f"runs_dir={tmp_path}"]) == 1
     assert "have not been run" in capsys.readouterr().err
+
+
+def test_table6_times_ten_rounds_of_every_split_of_table_vi() -> None:
+    cells = make_bench_plan("table6").cells
+    found: dict[str, list[str]] = {}
+    for cell in cells:
+        found.setdefault(cell.config["dataset"]["name"], []).append(cell.variant)
+        assert cell.config["rounds"] == 10
+    published = pd.read_csv(ROOT / "results/paper/table6.csv")
+    expected = {
+        name: {f"{row.top_k_mode} {row.top_k}" for row in part.itertuples()}
+        for name, part in published.groupby("dataset")
+    }
+    assert {name: set(variants) - {"full"} for name, variants in found.items()} == expected
+    assert all(variants[0] == "full" for variants in found.values())
+    depths = {cell.config["dataset"]["name"]: estimator(cell)["max_depth"] for cell in cells}
+    assert depths == {"mnist": 8, "mnist_inpainting": 7, "caltech101": 8, "nus_wide": 8}
+    assert {cell.config["dataset"]["name"] for cell in cells if cell.config["dataset"]["synthetic"]} == {"nus_wide"}

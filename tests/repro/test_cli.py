@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
+from mlflow.tracking import MlflowClient
 
 from repro.store import RunStore
 
@@ -23,6 +26,11 @@ def call(project_root: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
+def mlflow_runs(folder: Path) -> list[Any]:
+    client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
+    return list(client.search_runs([client.get_experiment_by_name("gbdtmo/digits").experiment_id]))
+
+
 def test_a_parallel_multirun_records_each_cell_once(project_root: Path, tmp_path: Path) -> None:
     cell = ["dataset=digits", "model=gbdt_mo", "protocol=holdout", "dataset.max_rounds=2", f"runs_dir={tmp_path}"]
     done = call(project_root, "-m", *cell, "seed=range(2)", "hydra/launcher=joblib")
@@ -32,10 +40,31 @@ def test_a_parallel_multirun_records_each_cell_once(project_root: Path, tmp_path
     assert sorted(record["identity"]["seed"] for record in records) == [0, 1]
     assert {record["scores"]["optimistic"] for record in records} == {False}
     before = {path.name: path.stat().st_mtime_ns for path in store.records_dir.iterdir()}
+    names = {run.info.run_name: run.data.tags for run in mlflow_runs(tmp_path)}
+    parents = [name for name in names if name.startswith("multirun-") and name.endswith("_digits_gbdt_mo")]
+    assert len(parents) == 1
+    assert len(names) == 3
+    assert sum("mlflow.parentRunId" in tags for tags in names.values()) == 2
     again = call(project_root, *cell, "seed=1")
     assert again.returncode == 0, again.stderr
     assert "already recorded digits gbdt_mo holdout 1" in again.stdout
     assert {path.name: path.stat().st_mtime_ns for path in store.records_dir.iterdir()} == before
+
+
+def test_a_multirun_of_an_experiment_writes_its_tables(project_root: Path, tmp_path: Path) -> None:
+    settings = ["model.estimator.learning_rate=0.1,0.5", "model.estimator.max_depth=2", "seed=0"]
+    cell = ["experiment=grid", "dataset=digits", "model=gbdt_mo", "dataset.max_rounds=2", f"runs_dir={tmp_path}"]
+    done = call(project_root, "-m", *cell, *settings)
+    assert done.returncode == 0, done.stderr
+    assert "grid_digits_gbdt_mo.md" in done.stdout
+    table = pd.read_csv(tmp_path / "tables/grid_digits_gbdt_mo.csv")
+    assert table["n_seeds"].tolist() == [1, 1]
+    by_name = {run.info.run_name: run for run in mlflow_runs(tmp_path)}
+    parent = by_name.pop("grid_digits_gbdt_mo")
+    assert parent.info.status == "FINISHED"
+    assert float(parent.data.tags["chosen.learning_rate"]) == table.loc[table["chosen"], "learning_rate"].item()
+    assert parent.data.metrics["chosen.validation"] == pytest.approx(table["validation_mean"].max())
+    assert [run.data.tags["mlflow.parentRunId"] for run in by_name.values()] == [parent.info.run_id] * 2
 
 
 def test_a_failed_cell_is_noted_and_told(project_root: Path, tmp_path: Path) -> None:

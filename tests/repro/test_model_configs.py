@@ -22,7 +22,12 @@ TABLE_9 = {
     "gbdt_so": "0.10/6 0.10/4 0.10/8 0.05/4",
     "gbdt_mo": "0.10/8 0.10/5 0.10/7 0.10/4",
 }
-STAND_INS = {"xgboost_vector": "xgboost", "catboost": "xgboost", "gbdt_mo_released": "gbdt_mo"}
+STAND_INS = {
+    "xgboost_vector": "xgboost",
+    "catboost": "xgboost",
+    "gbdt_mo_released": "gbdt_mo",
+    "gbdt_mo_exact": "gbdt_mo",
+}
 
 # Gain threshold, minimum of samples, maximum bins, from Table XI, and the authors' round caps.
 TABLE_11 = {
@@ -91,6 +96,7 @@ def test_models_differ_in_what_defines_them() -> None:
 
     assert given("gbdt_mo") == {}
     assert given("gbdt_so") == {"tree_output": "single"}
+    assert given("gbdt_mo_exact") == {"hessian": "exact"}
     assert given("gbdt_mo_released") == {"growth": "released", "binning": "released", "node_cache": 16}
     sparse = {"hessian": "constant", "top_k_mode": "unrestricted", "select": {"top_k": [2, 4, 8]}}
     assert given("gbdt_sparse") == sparse

@@ -17,6 +17,7 @@ from tests.repro.configs import compose_config, names
 PATIENCE = 5
 CAP = 40
 TASKS = ("multiclass", "multilabel", "regression")
+CLASSES_ALONE = ("gbdt_mo_exact",)  # models that other tasks refuse
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,17 @@ def fit(model: Model, data: Problem, n_jobs: int = 1) -> FitReport:
 @pytest.fixture(params=names("model"))
 def name(request: pytest.FixtureRequest) -> str:
     chosen: str = request.param
+    task = request.node.callspec.params.get("task", "multiclass")
+    if chosen in CLASSES_ALONE and task != "multiclass":
+        pytest.skip(f"{chosen} is for classes alone")
     return chosen
+
+
+@pytest.mark.parametrize("task", ["multilabel", "regression"])
+@pytest.mark.parametrize("name", CLASSES_ALONE)
+def test_a_task_that_a_model_is_not_for_is_refused(name: str, task: str) -> None:
+    with pytest.raises(ValueError, match="class labels"):
+        fit(make(name), problem(task))
 
 
 @pytest.mark.parametrize("task", TASKS)

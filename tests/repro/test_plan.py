@@ -148,9 +148,64 @@ def test_an_unknown_experiment_says_what_there_is() -> None:
         make_plan("table99")
 
 
-@pytest.mark.parametrize("experiment", [name for name in names("experiment") if not is_benchmark(name)])
+WITH_RUNS = [name for name in names("experiment") if not is_benchmark(name) and name not in ("table4", "figure2")]
+
+
+@pytest.mark.parametrize("experiment", WITH_RUNS)
 def test_every_experiment_plans(experiment: str) -> None:
     assert make_plan(experiment, datasets=["digits"], models=["gbdt_mo"], seeds=1).cells
+
+
+@pytest.mark.parametrize("experiment", ["table4", "figure2"])
+def test_an_experiment_without_runs_has_no_cells_and_cannot_be_narrowed(experiment: str) -> None:
+    assert make_plan(experiment, overrides=["runs_dir=elsewhere"]).cells == ()
+    for narrowing in ({"datasets": ["digits"]}, {"seeds": 1}, {"overrides": ["seed=1"]}):
+        with pytest.raises(PlanError, match="nothing to narrow"):
+            make_plan(experiment, **narrowing)  # type: ignore[arg-type]
+
+
+def test_an_unknown_kind_of_table_says_what_there_is() -> None:
+    with pytest.raises(PlanError, match=r"table.kind must be one of choices, comparison, .* not 'pie'"):
+        make_plan("table5", overrides=["table.kind=pie"])
+
+
+def test_the_kinds_of_split_are_each_data_sets_own() -> None:
+    plan = make_plan("table7", datasets=["mnist", "mnist_inpainting"], seeds=1)
+    splits = {
+        name: list(dict.fromkeys(c.settings["split"] for c in plan.cells if c.dataset == name))
+        for name in ("mnist", "mnist_inpainting")
+    }
+    assert splits["mnist"][0] == splits["mnist_inpainting"][0] == "full"
+    assert splits["mnist"][1::2] == ["restricted-2", "restricted-4", "restricted-8"]
+    assert splits["mnist_inpainting"][2::2] == ["unrestricted-4", "unrestricted-8", "unrestricted-16"]
+    for cell in plan.cells:
+        params = cell.identity["params"]
+        if cell.settings["split"] != "full":
+            assert cell.settings["split"] == f"{params['top_k_mode']}-{params['top_k']}"
+        assert params["top_k"] is not None or cell.settings["split"] == "full"
+        assert params["max_depth"] == {"mnist": 8, "mnist_inpainting": 7}[cell.dataset]
+
+
+def test_a_split_asked_for_replaces_those_of_the_data_sets() -> None:
+    plan = make_plan("table7", datasets=["mnist"], seeds=1, overrides=["split=full,restricted-3"])
+    assert {cell.settings["split"] for cell in plan.cells} == {"full", "restricted-3"}
+    assert any(note.startswith("split:") for note in plan.narrowed)
+
+
+def test_table7_takes_the_scripts_depth_where_the_table_says_so() -> None:
+    plan = make_plan("table7", datasets=["digits"], seeds=1, overrides=["+table.depths.digits=3", "split=full"])
+    assert {(c.identity["params"]["max_depth"], c.identity["params"]["max_leaves"]) for c in plan.cells} == {(3, 6)}
+
+
+def test_table10_has_the_cells_of_table5(table5: Plan) -> None:
+    assert [cell.run_id for cell in make_plan("table10").cells] == [cell.run_id for cell in table5.cells]
+
+
+def test_runs_with_curves_are_runs_of_their_own() -> None:
+    plain = make_plan("table5", datasets=["digits"], models=["gbdt_mo"], seeds=1)
+    curved = make_plan("table5", datasets=["digits"], models=["gbdt_mo"], seeds=1, overrides=["curves=true"])
+    assert plain.cells[0].run_id != curved.cells[0].run_id
+    assert "curves" not in plain.cells[0].identity
 
 
 def test_a_benchmark_is_no_sweep() -> None:

@@ -111,6 +111,9 @@ def test_table8_hessians(paper: str, project_root: Path) -> None:
     table = read(project_root, 8)
     ours = {(row.dataset, row.hessian): f"{row.value} / {row.seconds_a_round} s" for row in table.itertuples()}
     assert ours == expected
+    for row in table.itertuples():
+        estimator = compose_config(f"dataset={row.dataset}", f"model={row.model}").model.estimator
+        assert estimator.get("hessian", "diagonal") == row.hessian
 
 
 def test_table12_confidence(paper: str, project_root: Path) -> None:

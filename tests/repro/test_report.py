@@ -14,7 +14,7 @@ import datasets
 from repro import report
 from repro.plan import Cell, Plan, make_plan
 from repro.report import PublishError, publish, write_tables
-from repro.store import RunStore
+from repro.store import RunStore, StoreError
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +165,11 @@ def test_a_grid_shows_the_test_score_of_the_chosen_setting_alone(store: RunStore
         whole = record(cell)
         scores = {**whole["scores"], "validation": 0.9 - abs(position - 9) / 100, "test": 0.5 + position / 1000}
         store.write({**whole, "scores": scores})
-    (path,) = write_tables(grid, store, tmp_path)
+    path, *drawings = write_tables(grid, store, tmp_path)
     assert path.name == "grid_digits_gbdt_mo.md"
+    before = {file: file.read_bytes() for file in (path, path.with_suffix(".csv"), *drawings)}
+    write_tables(grid, store, tmp_path)
+    assert {file: file.read_bytes() for file in before} == before
     table = pd.read_csv(tmp_path / "grid_digits_gbdt_mo.csv")
     assert len(table) == 28
     chosen = table[table["chosen"]]
@@ -175,6 +178,71 @@ def test_a_grid_shows_the_test_score_of_the_chosen_setting_alone(store: RunStore
     assert chosen["validation_mean"].item() == pytest.approx(90.0)
     assert chosen["test_mean"].item() == pytest.approx(50.9)
     assert table["test_mean"].notna().sum() == 1
+
+
+def test_a_grid_has_a_heat_map_that_its_sidecar_knows(store: RunStore, tmp_path: Path) -> None:
+    grid = make_plan("grid", datasets=["digits"], models=["gbdt_mo"], seeds=1)
+    fill(grid, store)
+    write_tables(grid, store, tmp_path)
+    digests = json.loads((tmp_path / "grid_digits_gbdt_mo.json").read_text())["sha256"]
+    assert sorted(digests) == [f"grid_digits_gbdt_mo.{ending}" for ending in ("csv", "md", "png", "svg")]
+    for name, digest in digests.items():
+        assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest
+    assert "](grid_digits_gbdt_mo.png)" in (tmp_path / "grid_digits_gbdt_mo.md").read_text()
+
+
+def test_a_table_of_other_records_reads_the_published_ones(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store)
+    results = tmp_path / "results"
+    publish(plan, store, results, {})
+    derived = Plan("table10", {**make_plan("table10").table}, plan.cells, runs_dir=str(tmp_path / "empty"))
+    (path,) = publish(derived, RunStore(tmp_path / "empty"), results, {})
+    # The records of seeds 0 to 2 have 10, 11 and 12 trees; the paper's GBDT-MO on Yeast has 85.1.
+    assert "| 85.1 " in path.read_text()
+    assert "11.0 ± 1.0 (n=3)" in path.read_text()
+    assert not (results / "table10_records.jsonl").exists()
+    assert json.loads((results / "table10.json").read_text())["runs"] == [cell.run_id for cell in plan.cells]
+
+
+def test_a_published_record_that_was_edited_by_hand_is_refused(plan: Plan, store: RunStore, tmp_path: Path) -> None:
+    fill(plan, store)
+    results = tmp_path / "results"
+    publish(plan, store, results, {})
+    lines = (results / "table5_records.jsonl").read_text().replace('"seed":1', '"seed":7')
+    (results / "table5_records.jsonl").write_text(lines)
+    derived = Plan("table10", {**make_plan("table10").table}, plan.cells, runs_dir=str(tmp_path / "empty"))
+    with pytest.raises(StoreError, match="was changed after it was written"):
+        publish(derived, RunStore(tmp_path / "empty"), results, {})
+
+
+def test_a_figure_without_runs_is_published_with_its_drawing(store: RunStore, tmp_path: Path) -> None:
+    written = publish(make_plan("figure2"), store, tmp_path, {})
+    assert [path.name for path in written] == ["figure2.md", "figure2.png", "figure2.svg"]
+    sidecar = json.loads((tmp_path / "figure2.json").read_text())
+    assert (sidecar["n_planned"], sidecar["runs"]) == (0, [])
+    assert {"figure2.png", "figure2.svg"} < set(sidecar["sha256"])
+    before = {name: (tmp_path / name).read_bytes() for name in sidecar["sha256"]}
+    publish(make_plan("figure2"), store, tmp_path, {})
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+
+
+def test_table4_names_the_data_it_shows_and_why_a_set_is_missing(
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = datasets.load
+
+    def only_digits(name: str, **_: object) -> Any:
+        if name == "mnist":
+            raise datasets.MissingDataError("get it there")
+        return load("digits")
+
+    monkeypatch.setattr(datasets, "load", only_digits)
+    write_tables(make_plan("table4"), store, tmp_path)
+    table = pd.read_csv(tmp_path / "table4.csv").set_index("dataset")
+    assert table.loc["mnist", "note"] == "get it there"
+    assert table.loc["yeast", ["n_train", "n_test", "n_features"]].tolist() == [1257, 540, 64]
+    assert "mnist" not in json.loads((tmp_path / "table4.json").read_text())["data"]
+    assert "1,257 (1,038)" in (tmp_path / "table4.md").read_text()
 
 
 @pytest.mark.parametrize("text", ["yeast", "=reason", "yeast/xgboost="])

@@ -142,3 +142,19 @@ def test_peak_memory_sees_an_allocation_and_forgets_it() -> None:
     del block
     memory.reset_peak()
     assert memory.peak_mb() - before < 100
+
+
+@pytest.mark.parametrize("dataset", ["digits", "digits_inpainting"])
+def test_curves_hold_every_score_after_each_round(dataset: str) -> None:
+    plain = run(f"dataset={dataset}", "model=gbdt_so")
+    record = run(f"dataset={dataset}", "model=gbdt_so", "curves=true")
+    assert record["scores"] == plain["scores"]
+    assert record["run_id"] != plain["run_id"]
+    for metric, score in record["scores"]["all"].items():
+        curve = record["history"][f"test.{metric}"]
+        assert len(curve) == np.max(record["best_round"])
+        assert curve[-1] == score
+    metric = record["scores"]["metric"]
+    if metric == "accuracy":  # all outputs stop together: the curve that early stopping saw, up to the best round
+        assert record["history"]["test.accuracy"] == record["history"]["accuracy"][: record["best_round"]]
+    assert len(record["history"][f"train.{metric}"]) == len(record["history"][f"test.{metric}"])

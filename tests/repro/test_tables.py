@@ -21,6 +21,7 @@ def runs_of(scores: dict[str, list[float]], metric: str = "accuracy") -> pd.Data
             "best_round": 10.0 + seed,
             "n_trees": 20,
             "train_seconds": 1.0 + seed,
+            "rounds": 20,
         }
         for model, values in scores.items()
         for seed, score in enumerate(values)
@@ -147,6 +148,22 @@ def test_markdown_marks_matched_and_missed_cells() -> None:
     assert "✗ **missed**: -10.00 points, worse than published" in lines["c"]
     assert "–" in lines["b"]
     assert len({line.count("|") for line in text.splitlines()}) == 1
+
+
+def test_published_seconds_a_round_stand_beside_ours() -> None:
+    published = PUBLISHED.assign(seconds_a_round=[0.0011, 0.5])
+    runs = runs_of({"a": [0.62, 0.63], "c": [0.60, 0.60]}).assign(rounds=[10, 20, 10, 20])
+    table = tables.comparison(cells_of(2, "a", "b"), runs, published).set_index("model")
+    assert table.loc["a", "published_seconds_a_round"] == 0.0011
+    assert table.loc["a", "paper_seconds_a_round"] == pytest.approx((1 / 10 + 2 / 20) / 2)
+    assert table.loc["b", ["published_seconds_a_round", "paper_seconds_a_round"]].isna().all()
+    lines = tables.comparison_markdown(table.reset_index()).splitlines()
+    assert [part.strip() for part in lines[0].split("|")[3:-2]] == [
+        *("published", "published s a round", "paper protocol", "against published", "best round", "train s"),
+        "s a round",
+    ]
+    assert "| 0.0011 " in lines[2]
+    assert "| 0.1000 " in lines[2]
 
 
 def grid_cells(n_seeds: int) -> pd.DataFrame:

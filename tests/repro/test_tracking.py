@@ -23,7 +23,7 @@ from mlflow.tracking import MlflowClient
 
 from repro import tracking
 from repro.store import RunStore, unseal
-from repro.tracking import RUN_ID_TAG, Mirror
+from repro.tracking import RUN_ID_TAG, SWEEP_TAG, Finish, Mirror
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +100,50 @@ def test_a_mirrored_run_is_not_written_again(store: RunStore) -> None:
     assert Mirror(store).sync() == 1
     assert Mirror(store).sync([record(1)["run_id"]]) == 0
     assert len(mirrored(store)) == 2
+
+
+def children_of(store: RunStore, parent: str) -> list[str]:
+    found = [run for run in mirrored(store) if run.data.tags.get("mlflow.parentRunId") == parent]
+    return sorted(run.data.params["seed"] for run in found)
+
+
+def parents(store: RunStore) -> list[Any]:
+    return [run for run in mirrored(store) if SWEEP_TAG in run.data.tags]
+
+
+def test_the_runs_of_a_sweep_are_children_of_one_parent(store: RunStore, tmp_path: Path) -> None:
+    store.write(record(0))
+    Mirror(store).sync()  # mirrored before there was a sweep
+    for seed in (1, 2):
+        store.write(record(seed))
+    mirror = Mirror(store, sweep="grid")
+    assert mirror.sync([record(1)["run_id"]]) == 1
+    assert mirror.sync([record(0)["run_id"], record(1)["run_id"]]) == 0
+    (parent,) = parents(store)
+    assert parent.data.tags["mlflow.runName"] == "grid_digits_gbdt_mo"
+    assert children_of(store, parent.info.run_id) == ["0", "1"]
+    (tmp_path / "grid.md").write_text("a table")
+    for is_whole in (False, True):  # a sweep that goes on finds its parent again
+        finish = Finish(is_whole, {"chosen.max_depth": f"{4 + is_whole}"}, {"chosen.test": 0.5}, [tmp_path / "grid.md"])
+        Mirror(store, sweep="grid").finish("digits", "gbdt_mo", finish)
+        (parent,) = parents(store)
+        assert parent.info.status == ("FINISHED" if is_whole else "FAILED")
+    assert parent.data.tags["chosen.max_depth"] == "5"
+    assert parent.data.metrics["chosen.test"] == 0.5
+    (file,) = client_of(store).list_artifacts(parent.info.run_id, "summary")
+    assert file.path == "summary/grid.md"
+    # The parent is no run of ours: the third record is still missing, and belongs to no sweep.
+    assert Mirror(store).sync() == 1
+    assert children_of(store, parent.info.run_id) == ["0", "1"]
+
+
+def test_another_sweep_takes_runs_over(store: RunStore) -> None:
+    store.write(record(0))
+    identifiers = [record(0)["run_id"]]
+    for sweep in ("grid", "table9"):
+        Mirror(store, sweep=sweep).sync(identifiers)
+    first, second = sorted(parents(store), key=lambda run: run.data.tags[SWEEP_TAG])
+    assert (children_of(store, first.info.run_id), children_of(store, second.info.run_id)) == ([], ["0"])
 
 
 def test_a_run_left_half_mirrored_is_replaced(store: RunStore) -> None:

@@ -1,0 +1,54 @@
+"""Groups the runs of a Hydra multirun: one parent run in MLflow for each data set and model, tables at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from repro.provenance import ROOT
+from repro.tracking import SWEEP_VARIABLE, Mirror
+
+log = logging.getLogger(__name__)
+
+
+class GroupRuns(Callback):
+    """Names the sweep to its jobs by the environment, which the workers of any launcher inherit."""
+
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
+        """Name the sweep: the experiment, or what was asked for."""
+        os.environ[SWEEP_VARIABLE] = sweep_name(config)
+
+    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
+        """Write the experiment's tables and show them at the parent runs."""
+        sweep = os.environ.pop(SWEEP_VARIABLE)
+        experiment = config.hydra.runtime.choices.get("experiment")
+        if not experiment:
+            return
+        # Here, since a single run loads this module, too.
+        from repro.plan import make_plan
+        from repro.report import write_tables
+        from repro.store import RunStore
+        from repro.sweep import finish_parents
+
+        asked = [text for text in config.hydra.overrides.task if not text.startswith("experiment=")]
+        plan = make_plan(experiment, overrides=asked)
+        store = RunStore(ROOT / plan.runs_dir)
+        written = write_tables(plan, store, store.tables_dir)
+        for path in written:
+            log.info("wrote %s", path)
+        if plan.setting_names:
+            finish_parents(plan, store, written, Mirror(store, sweep=sweep))
+
+
+def sweep_name(config: DictConfig) -> str:
+    """Return the experiment's name, else a name that the same command gets again."""
+    experiment = config.hydra.runtime.choices.get("experiment")
+    if experiment:
+        return str(experiment)
+    asked = "\n".join(sorted(config.hydra.overrides.task))
+    return f"multirun-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
