@@ -22,11 +22,11 @@ C_FILES := $(wildcard gbdtmo_core/csrc/*.[ch] repro/bench/*.c tests/c/*.[ch])
 SWEEP = $(PY) -m repro.sweep --datasets "$(DATASETS)" --models "$(MODELS)" --seeds "$(SEEDS)" $(ARGS)
 
 .PHONY: FORCE help setup native test test-c lint format check reproduce-table3 reproduce-table4 reproduce-table5 \
-        reproduce-table6 reproduce-table7 reproduce-table9 reproduce-table9-large reproduce-table10 grid bench figure1 \
-        figure2 figure3 figure4 figure5 significance table12 mlflow-ui publish wheel lock clean
+        reproduce-table6 reproduce-table7 reproduce-table8 reproduce-table9 reproduce-table9-large reproduce-table10 \
+        grid bench figure1 figure2 figure3 figure4 figure5 significance table12 mlflow-ui publish wheel lock clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' Makefile
 
 setup: native  ## Make .venv from the pinned lock and build the C core (PYTHON=... picks the interpreter)
 
@@ -75,6 +75,9 @@ reproduce-table6: native  ## Table VI, seconds of top-k splits: measure what is 
 
 reproduce-table7: native  ## Table VII, scores of top-k splits: run what is missing, write the table (narrowed like Table V)
 	$(SWEEP) experiment=table7
+
+reproduce-table8: native  ## Table VIII, exact Hessian or its diagonal: run what is missing, write the table (narrowed like Table V)
+	$(SWEEP) experiment=table8
 
 reproduce-table9: native  ## Table IX, the grid search: run what is missing, write the table (narrowed like Table V)
 	$(SWEEP) experiment=table9

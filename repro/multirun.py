@@ -11,6 +11,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from repro.provenance import ROOT
+from repro.store import RunStore
 from repro.tracking import SWEEP_VARIABLE, Mirror
 
 log = logging.getLogger(__name__)
@@ -24,25 +25,28 @@ class GroupRuns(Callback):
         os.environ[SWEEP_VARIABLE] = sweep_name(config)
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
-        """Write the experiment's tables and show them at the parent runs."""
+        """Write the experiment's tables, show them at the parent runs, and end these."""
         sweep = os.environ.pop(SWEEP_VARIABLE)
-        experiment = config.hydra.runtime.choices.get("experiment")
-        if not experiment:
-            return
-        # Here, since a single run loads this module, too.
-        from repro.plan import make_plan
-        from repro.report import write_tables
-        from repro.store import RunStore
-        from repro.sweep import finish_parents
+        store = RunStore(ROOT / config.runs_dir)
+        mirror = Mirror(store, sweep=sweep)
+        if config.hydra.runtime.choices.get("experiment"):
+            _write_tables(config, store, mirror)
+        mirror.try_end()
 
-        asked = [text for text in config.hydra.overrides.task if not text.startswith("experiment=")]
-        plan = make_plan(experiment, overrides=asked)
-        store = RunStore(ROOT / plan.runs_dir)
-        written = write_tables(plan, store, store.tables_dir)
-        for path in written:
-            log.info("wrote %s", path)
-        if plan.setting_names:
-            finish_parents(plan, store, written, Mirror(store, sweep=sweep))
+
+def _write_tables(config: DictConfig, store: RunStore, mirror: Mirror) -> None:
+    # Here, since a single run loads this module, too.
+    from repro.plan import make_plan
+    from repro.report import write_tables
+    from repro.sweep import finish_parents
+
+    asked = [text for text in config.hydra.overrides.task if not text.startswith("experiment=")]
+    plan = make_plan(config.hydra.runtime.choices.experiment, overrides=asked)
+    written = write_tables(plan, store, store.tables_dir)
+    for path in written:
+        log.info("wrote %s", path)
+    if plan.setting_names:
+        finish_parents(plan, store, written, mirror)
 
 
 def sweep_name(config: DictConfig) -> str:

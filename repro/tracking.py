@@ -89,6 +89,10 @@ class Mirror:
         """Do `finish`, but answer failure with a warning and try no more in this process."""
         self._try(lambda: self.finish(dataset, model, finish))
 
+    def try_end(self) -> None:
+        """Do `end`, but answer failure with a warning."""
+        self._try(self.end)
+
     def _try(self, action: Callable[[], T]) -> T | None:
         if self.is_down:
             return None
@@ -169,6 +173,15 @@ class Mirror:
             for path in finish.files:
                 client.log_artifact(parent, str(path), "summary")
             client.set_terminated(parent, status="FINISHED" if finish.is_whole else "FAILED")
+
+    def end(self) -> None:
+        """End the sweep's parent runs that no summary has ended."""
+        with self._lock:
+            self._make_database()
+            client = MlflowClient(tracking_uri=self.uri)
+            for run in _runs(client, list(_experiments(client).values()), f"tags.`{SWEEP_TAG}` LIKE '{self._sweep}_%'"):
+                if run.info.status == "RUNNING":
+                    client.set_terminated(run.info.run_id)
 
     def _check_database(self) -> None:
         """Refuse a file that SQLite cannot read: MLflow would try again for minutes."""

@@ -254,11 +254,7 @@ def sparse_frame(rounds: pd.DataFrame, published: pd.DataFrame, published_full: 
     DataFrame
         ``shape``, ``mode``, ``k``, ``seconds``, ``to_full`` (over the full split's), ``published``, ``busy``.
     """
-    paper = {
-        (row["dataset"], f"{row['top_k_mode']} {row['top_k']}"): row["seconds"] for row in published.to_dict("records")
-    }
-    diagonal = published_full[published_full["hessian"] == "diagonal"]
-    paper |= {(row["dataset"], "full"): row["seconds_a_round"] for row in diagonal.to_dict("records")}
+    paper = published_seconds(published, published_full)
     rows = []
     own = rounds[rounds["group"] == "sparse"].to_dict("records") if len(rounds) else []
     full = {row["shape"]: row["seconds"] for row in own if row["variant"] == "full"}
@@ -276,6 +272,15 @@ def sparse_frame(rounds: pd.DataFrame, published: pd.DataFrame, published_full: 
             }
         )
     return pd.DataFrame(rows, columns=["shape", "mode", "k", "seconds", "to_full", "published", "busy"])
+
+
+def published_seconds(published: pd.DataFrame, published_full: pd.DataFrame) -> dict[tuple[str, str], float]:
+    """Give Table VI's and Table VIII's seconds a round by data set and variant; see `sparse_frame`."""
+    seconds = {
+        (row["dataset"], f"{row['top_k_mode']} {row['top_k']}"): row["seconds"] for row in published.to_dict("records")
+    }
+    diagonal = published_full[published_full["hessian"] == "diagonal"]
+    return seconds | {(row["dataset"], "full"): row["seconds_a_round"] for row in diagonal.to_dict("records")}
 
 
 def needed_mb(row: Mapping[Any, Any]) -> dict[str, float]:

@@ -21,7 +21,7 @@ def pages(evidence: Evidence) -> list[Page]:
     loaded, reasons = {}, {}
     for name in evidence.plan.table["datasets"]:
         try:
-            loaded[name] = datasets.load(name, download=False)
+            loaded[name] = datasets.load(name)
         except datasets.DatasetError as error:
             reasons[name] = str(error).splitlines()[0]
     described = {name: describe(data) for name, data in loaded.items()}

@@ -7,7 +7,15 @@ from repro.bench.plan import BenchCell
 from repro.store import SCHEMA, run_id
 
 PARTS = ("gradient", "rounding", "histogram", "split", "partition", "leaf", "evaluation")
-DATA = {"n_train": 1000, "n_test": 100, "n_features": 10, "n_outputs": 4, "task": "multiclass", "synthetic": True}
+DATA = {
+    "source": "made up",
+    "n_train": 1000,
+    "n_test": 100,
+    "n_features": 10,
+    "n_outputs": 4,
+    "task": "multiclass",
+    "synthetic": True,
+}
 PROVENANCE = {
     "started": "2026-01-01T00:00:00+00:00",
     "commit": "c0ffee",

@@ -201,4 +201,4 @@ def test_table6_times_ten_rounds_of_every_split_of_table_vi() -> None:
     assert all(variants[0] == "full" for variants in found.values())
     depths = {cell.config["dataset"]["name"]: estimator(cell)["max_depth"] for cell in cells}
     assert depths == {"mnist": 8, "mnist_inpainting": 7, "caltech101": 8, "nus_wide": 8}
-    assert {cell.config["dataset"]["name"] for cell in cells if cell.config["dataset"]["synthetic"]} == {"nus_wide"}
+    assert {c.config["dataset"]["source"] for c in cells if c.shape == "nus_wide_labels"} == {"nus_wide_shape"}

@@ -40,11 +40,12 @@ def test_a_parallel_multirun_records_each_cell_once(project_root: Path, tmp_path
     assert sorted(record["identity"]["seed"] for record in records) == [0, 1]
     assert {record["scores"]["optimistic"] for record in records} == {False}
     before = {path.name: path.stat().st_mtime_ns for path in store.records_dir.iterdir()}
-    names = {run.info.run_name: run.data.tags for run in mlflow_runs(tmp_path)}
-    parents = [name for name in names if name.startswith("multirun-") and name.endswith("_digits_gbdt_mo")]
-    assert len(parents) == 1
-    assert len(names) == 3
-    assert sum("mlflow.parentRunId" in tags for tags in names.values()) == 2
+    runs = mlflow_runs(tmp_path)
+    (parent,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    assert parent.info.run_name.startswith("multirun-")
+    assert parent.info.run_name.endswith("_digits_gbdt_mo")
+    assert {run.data.tags["mlflow.parentRunId"] for run in runs if run is not parent} == {parent.info.run_id}
+    assert [run.info.status for run in runs] == ["FINISHED"] * 3
     again = call(project_root, *cell, "seed=1")
     assert again.returncode == 0, again.stderr
     assert "already recorded digits gbdt_mo holdout 1" in again.stdout

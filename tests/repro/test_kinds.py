@@ -2,17 +2,25 @@
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 from test_tables import cells_of, runs_of
 
+import datasets
 from repro import tables
 from repro.kinds import choices, curves, sizes, sparse_scores, split_kinds, tree_counts
+from repro.models.gbdt_mo import GBDTMO
+from repro.plan import make_plan
+from repro.report import write_tables
 from repro.resolvers import split_kinds as split_names
 from repro.resolvers import split_mode, split_top_k
+from repro.run import run_cell
+from repro.store import RunStore
 
 
 def test_tree_counts_stand_beside_the_published_ones() -> None:
@@ -161,3 +169,33 @@ def test_figure2_shows_the_split_of_largest_gain_of_each_kind() -> None:
     first = frame.iloc[0]
     # Samples 1 to 3: sums over 3 rows and one more.
     np.testing.assert_allclose(first[["output_1", "output_2", "output_3"]].astype(float), split_kinds.Y[:3].sum(0) / 4)
+
+
+def test_figure1_shows_the_first_trees_of_the_kept_models(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    plan = make_plan("figure1", datasets=["digits"], overrides=["dataset.max_rounds=3"])
+    for cell in plan.cells:
+        store.write(run_cell(OmegaConf.create(cell.config), models_dir=store.models_dir))
+    written = write_tables(plan, store, tmp_path)
+    assert [path.name for path in written] == ["figure1.md", "figure1.png", "figure1.svg"]
+    nodes = pd.read_csv(tmp_path / "figure1.csv")
+    data = datasets.load("digits")
+    split = data.split(0)
+    for cell in plan.cells:
+        own = nodes[nodes["model"] == cell.model].groupby("tree")
+        scores = np.zeros((20, 10))
+        for _, tree in own:
+            walked = [leaf_of(tree.set_index("node"), row, data.feature_names) for row in data.X[split.test[:20]]]
+            scores += np.nan_to_num(pd.DataFrame(walked)[list(data.target_names)].to_numpy(dtype=float))
+        # Training again gives the same trees; what the model says after its first round is in the table.
+        model = GBDTMO(**cell.identity["params"])
+        parts = (data.X[split.train], data.y[split.train], data.X[split.test], data.y[split.test])
+        model.fit(*parts, task="multiclass", n_outputs=10, seed=0, n_jobs=1)
+        np.testing.assert_allclose(scores, next(model.staged_scores(data.X[split.test[:20]])), rtol=1e-12)
+
+
+def leaf_of(tree: pd.DataFrame, row: Any, names: tuple[str, ...]) -> Any:
+    node = tree.loc[0]
+    while isinstance(node["feature"], str):
+        node = tree.loc[node["left" if row[names.index(node["feature"])] <= node["threshold"] else "right"]]
+    return node

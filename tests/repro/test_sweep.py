@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import fake_cells
+import pandas as pd
 import pytest
 from filelock import FileLock
+from mlflow.tracking import MlflowClient
 
 import datasets
 from repro import sweep, workers
@@ -245,3 +247,22 @@ def test_the_command_runs_real_cells_and_writes_the_table(
     sidecar = json.loads((runs / "tables" / "table5.json").read_text())
     assert sorted(sidecar["runs"]) == sorted(record["run_id"] for record in records)
     assert "digits (accuracy %) | gbdt_mo" in (runs / "tables" / "table5.md").read_text()
+
+
+def test_a_grid_ends_with_its_choice_at_one_parent_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    settings = ["model.estimator.learning_rate=0.1,0.5", "model.estimator.max_depth=2,3"]
+    arguments = ["experiment=grid", *NARROW, *settings, "dataset.max_rounds=2", f"runs_dir={tmp_path}"]
+    for _ in range(2):  # the second time there is nothing left to do
+        assert sweep.main(arguments) == 0
+        client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+        experiment = client.get_experiment_by_name("gbdtmo/digits").experiment_id
+        runs = {run.info.run_name: run for run in client.search_runs([experiment])}
+        parent = runs.pop("grid_digits_gbdt_mo")
+        assert parent.info.status == "FINISHED"
+        assert {run.data.tags["mlflow.parentRunId"] for run in runs.values()} == {parent.info.run_id}
+        rows = pd.read_csv(tmp_path / "tables" / "grid_digits_gbdt_mo.csv")
+        assert len(runs) == rows["n_seeds"].sum() == len(RunStore(tmp_path).identifiers())
+        assert parent.data.tags["chosen.learning_rate"] == str(rows.loc[rows["chosen"], "learning_rate"].item())
+        files = {Path(file.path).suffix for file in client.list_artifacts(parent.info.run_id, "summary")}
+        assert files == {".md", ".csv", ".json", ".png", ".svg"}
