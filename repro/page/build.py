@@ -90,7 +90,7 @@ def _section(results: Results, entry: Entry, published: Published) -> dict[str, 
     started = sorted(record["provenance"]["started"][:10] for record in used)
     return {
         "entry": entry,
-        "html": table_html(published, paper),
+        "html": table_html(published, entry.title, paper),
         "paper": paper,
         "records": published.records,
         "n_runs": len(runs),

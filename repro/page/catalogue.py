@@ -16,7 +16,7 @@ class Entry:
     title, about : str
         Heading, and what a reader should know before the numbers.
     command : str
-        What makes it.
+        What makes it; empty where that is not known.
     paper : str
         File under ``results/paper`` with the published values beside it, without ending; empty if there is none.
     """
@@ -198,5 +198,4 @@ PARTS = (
 
 def further(names: list[str]) -> Part:
     """Make a part of what is published and not named above."""
-    entries = [Entry(name, name.replace("_", " "), "", f"python -m repro.report table {name}") for name in names]
-    return Part("Further tables", tuple(entries))
+    return Part("Further tables", tuple(Entry(name, name.replace("_", " "), "", "") for name in names))

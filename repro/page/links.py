@@ -9,11 +9,11 @@ from repro.page.records import RecordFile
 
 REFERENCE = "gbdt_mo"
 """What tables of differences compare with."""
-_KEYS = {"data set": "dataset", "method": "model"}
+_KEYS = {"data set": "dataset", "method": "model", "doubled": "variant", "2,000 rows × 50 features": "variant"}
 """Headings that name a part of a cell's key by another word."""
 _NAMING = {"dataset", "shape", "model", "protocol", "against", "split", "where", "data", "threads", "variant", "rate"}
 """Columns, and swept settings beside them, that say what a row is of."""
-_NO_RESULT = {"note", "must be", "by Tables I and II", "k", "task", "n", "what", "doubled"}
+_NO_RESULT = {"note", "must be", "by Tables I and II", "k", "task", "n", "what"}
 _BENCH_GROUPS = {
     "What must hold": (),
     "This machine": ("limit",),
@@ -44,6 +44,7 @@ class RowLinks:
         self._file = file
         self._paper = paper
         self._head = [_name(title) for title in head]
+        self._is_paper = section.startswith("Published")
         self._section = self._mentioned(section)
         if "group" in file.fields:
             self._section["group"] = _bench_groups(section)
@@ -76,7 +77,7 @@ class RowLinks:
     ) -> str | None:
         if name in _NO_RESULT:
             return None
-        if name.startswith(("published", "Table ", "Tables ")):
+        if name.startswith(("published", "Table ", "Tables ")) or "implied" in name or self._is_paper:
             return self._paper or None
         facts = {**self._section, **own, **{field: values for field, values in column.items() if values}}
         return f"#{self._file.anchor_of(facts)}"
@@ -89,6 +90,8 @@ class RowLinks:
         value = re.sub(r"( \(.*\)|\*)$", "", cell)
         if value in self._file.fields.get(name, []):
             return {name: frozenset([value])}
+        if name == "data":
+            return {"group": frozenset([f"score_{value}"])}
         found = self._mentioned(cell)
         if name == "against" and "model" in found:
             found["model"] |= {REFERENCE}

@@ -20,19 +20,22 @@ _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 _VERDICTS = {"✓": "matched", "✗": "missed"}
 
 
-def table_html(published: Published, paper: str) -> Markup:
+def table_html(published: Published, title: str, paper: str) -> Markup:
     """Render a published table.
 
     Parameters
     ----------
     published : Published
+    title : str
+        Of drawings that the Markdown does not show by itself.
     paper : str
         What published values link to, empty if there is nothing.
     """
-    text = _with_drawings(published)
+    text = _with_drawings(published, title)
     parser = _parser(published.drawings)
     tokens = parser.parse(text)
     _shift_headings(tokens, published.name, by=1)
+    _name_cells(tokens)
     _link_numbers(tokens, published, paper)
     return _rendered(parser, tokens)
 
@@ -52,7 +55,7 @@ def prose_html(text: str, folder: str, names: Collection[str]) -> Markup:
     parser = _parser({})
     tokens = parser.parse(re.sub(r"\A# .*\n", "", text))
     _shift_headings(tokens, "findings", by=1)
-    list(_tables(tokens))
+    _name_cells(tokens)
     for token in tokens:
         if token.children:
             token.children = list(_linked_names(token.children, folder, names))
@@ -80,13 +83,13 @@ def _table_open(self: Any, tokens: Sequence[Token], at: int, options: Any, env: 
     return '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>\n'
 
 
-def _with_drawings(published: Published) -> str:
+def _with_drawings(published: Published, title: str) -> str:
     """Return a table's Markdown, with the drawings that it does not show by itself below its first line."""
     first, _, rest = published.markdown.partition("\n\n")
     hidden = [
         stem for stem in published.drawings if not re.search(rf"!\[[^]]*\]\({re.escape(stem)}\.", published.markdown)
     ]
-    images = [f"![{stem.replace('_', ' ')}]({stem}.png)" for stem in hidden]
+    images = [f"![{title if stem == published.name else stem.replace('_', ' ')}]({stem}.png)" for stem in hidden]
     return "\n\n".join([first, *images, rest])
 
 
@@ -121,7 +124,7 @@ def _link_numbers(tokens: Sequence[Token], published: Published, paper: str) -> 
         links = RowLinks(published.records, paper, section, titles) if published.records else None
         for row in rows:
             texts = [inline.content for _, inline in row]
-            addresses = links.of(texts) if links else [sidecar if re.search(r"\d", text) else None for text in texts]
+            addresses = links.of(texts) if links else _all_to(sidecar, texts)
             for (cell, inline), address in zip(row, addresses, strict=True):
                 for sign, verdict in _VERDICTS.items():
                     if sign in inline.content:
@@ -130,13 +133,19 @@ def _link_numbers(tokens: Sequence[Token], published: Published, paper: str) -> 
                     inline.children = _link(address, inline.children or [])
 
 
+def _all_to(address: str, texts: Sequence[str]) -> list[str | None]:
+    """Let all numbers of a row lead to one address."""
+    return [address if at and re.search(r"\d", text) else None for at, text in enumerate(texts)]
+
+
 _Cell = tuple[Token, Token]
 """The opening token of a table's cell, and the token of its content."""
 
 
 def _tables(tokens: Sequence[Token]) -> Iterator[tuple[str, list[_Cell], list[list[_Cell]]]]:
-    """Yield each table: the heading above it, the cells of its head, those of its other rows; name rows and columns."""
-    section, rows = "", []
+    """Yield each table: the heading above it, the cells of its head, those of its other rows."""
+    section: str = ""
+    rows: list[list[_Cell]] = []
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
             section = tokens[at + 1].content
@@ -145,15 +154,21 @@ def _tables(tokens: Sequence[Token]) -> Iterator[tuple[str, list[_Cell], list[li
         elif token.type == "tr_open":
             rows.append([])
         elif token.type in ("th_open", "td_open"):
-            token.attrs.pop("style", None)
             rows[-1].append((token, tokens[at + 1]))
-            if token.type == "th_open":
-                token.attrSet("scope", "col")
-            elif len(rows[-1]) == 1:
-                token.attrSet("scope", "row")
-                token.tag = tokens[at + 2].tag = "th"
         elif token.type == "table_close":
             yield section, rows[0], rows[1:]
+
+
+def _name_cells(tokens: Sequence[Token]) -> None:
+    """Mark the cells that name a column or a row; alignment is the page's matter."""
+    for at, token in enumerate(tokens):
+        if token.type in ("th_open", "td_open"):
+            token.attrs.pop("style", None)
+        if token.type == "th_open":
+            token.attrSet("scope", "col")
+        elif token.type == "td_open" and tokens[at - 1].type == "tr_open":
+            token.attrSet("scope", "row")
+            token.tag = tokens[at + 2].tag = "th"
 
 
 def _linked_names(children: Sequence[Token], folder: str, names: Collection[str]) -> Iterator[Token]:

@@ -11,7 +11,9 @@ from typing import Any
 
 _REPEATED = ("seed", "repeat")
 """Parts of a cell's key that tell the runs of a group."""
-_PLAIN = ("shape", "model", "protocol", "variant", "split")
+_FIRST = ("dataset", "shape", "model")
+"""Parts that come first in a path, so that what belongs to a data set, then to a model, stands together."""
+_PLAIN = ("group", "model", "protocol", "variant", "split")
 """Parts that need no name before their value."""
 Facts = Mapping[str, frozenset[str]]
 """What a table says of a number: by field, the values it may have."""
@@ -149,14 +151,19 @@ def _fits(group: Group, facts: Facts) -> bool:
 
 
 def record_file(name: str, records: Sequence[Mapping[str, Any]]) -> RecordFile:
-    """Group an experiment's records, given in the order of their lines."""
+    """Group an experiment's records, given in the order of their lines; what shares the start of a path is together."""
     found: dict[tuple[tuple[str, str], ...], list[tuple[int, dict[str, Any]]]] = {}
     for line, record in enumerate(records, 1):
-        key = tuple(
-            (field.rpartition(".")[2], str(value)) for field, value in record["cell"].items() if field not in _REPEATED
-        )
+        parts = {field.rpartition(".")[2]: str(value) for field, value in record["cell"].items()}
+        fields = [*(field for field in _FIRST if field in parts), *(field for field in parts if field not in _FIRST)]
+        key = tuple((field, parts[field]) for field in fields if field not in _REPEATED)
         found.setdefault(key, []).append((line, dict(record)))
-    return RecordFile(name, [Group(dict(key), runs) for key, runs in found.items()])
+    groups = [Group(dict(key), runs) for key, runs in found.items()]
+    seen: dict[tuple[str, str], int] = {}
+    for key in found:
+        for part in key:
+            seen.setdefault(part, len(seen))
+    return RecordFile(name, sorted(groups, key=lambda group: [seen[part] for part in group.key.items()]))
 
 
 def row(record: Mapping[str, Any], line: int) -> dict[str, str]:

@@ -211,8 +211,8 @@ def test_lines_are_those_of_the_file(parsed: Parsed, project_root: Path) -> None
 
 def test_benchmark_numbers_link_to_their_cells(parsed: Parsed) -> None:
     ours = next(row for row in parsed.rows if row[0].section == "figure5" and row[0].text == "gbdt_mo")
-    assert [cell.href for cell in ours[1:3]] == [f"#records/bench/rounds/mnist/gbdt_mo/_/{n}" for n in (1, 2)]
-    assert ours[7].href == "#records/bench/rounds/mnist/gbdt_mo/_"
+    assert [cell.href for cell in ours[1:3]] == [f"#records/bench/mnist/gbdt_mo/rounds/_/{n}" for n in (1, 2)]
+    assert ours[7].href == "#records/bench/mnist/gbdt_mo/rounds/_"
 
 
 def test_differences_link_to_both_sides(parsed: Parsed) -> None:
@@ -223,8 +223,8 @@ def test_differences_link_to_both_sides(parsed: Parsed) -> None:
 
 def test_the_same_files_make_the_same_bytes(made_up: Path, project_root: Path) -> None:
     code = (
-        "import hashlib, sys; from pathlib import Path; from repro.page.build import make_page; root = Path(sys.argv[1])"
-        "; page = make_page(root / 'results', root / 'docs' / 'findings.md'); sys.stdout.write(page)"
+        "import sys; from pathlib import Path; from repro.page.build import make_page; root = Path(sys.argv[1]); "
+        "sys.stdout.write(make_page(root / 'results', root / 'docs' / 'findings.md'))"
     )
     made = [
         subprocess.run(
