@@ -13,6 +13,8 @@ _KEYS = {"data set": "dataset", "method": "model", "doubled": "variant", "2,000 
 """Headings that name a part of a cell's key by another word."""
 _NAMING = {"dataset", "shape", "model", "protocol", "against", "split", "where", "data", "threads", "variant", "rate"}
 """Columns, and swept settings beside them, that say what a row is of."""
+_IN_HEADS = ("dataset", "shape", "threads")
+"""What a column's title says of its numbers; a method named there is what others are compared with."""
 _NO_RESULT = {"note", "must be", "by Tables I and II", "k", "task", "n", "what"}
 _BENCH_GROUPS = {
     "What must hold": (),
@@ -47,12 +49,15 @@ class RowLinks:
         self._is_paper = section.startswith("Published")
         self._section = self._mentioned(section)
         if "group" in file.fields:
-            self._section["group"] = _bench_groups(section)
-        self._columns = [self._mentioned(title) for title in head]
+            self._section["group"] = _bench_groups(section) & frozenset(file.fields["group"])
+        self._columns: list[dict[str, frozenset[str]]] = []
         protocol: frozenset[str] = frozenset()
-        for facts in self._columns:  # a protocol named in one column holds for those after it
-            protocol = facts.get("protocol", protocol)
-            facts["protocol"] = protocol
+        for title in head:
+            named = self._mentioned(title)
+            protocol = named.get("protocol", protocol)  # named in one column, it holds for those after it
+            self._columns.append(
+                {**{field: named[field] for field in _IN_HEADS if field in named}, "protocol": protocol}
+            )
 
     def of(self, cells: Sequence[str]) -> list[str | None]:
         """Return the address of each cell's record, None for cells that are no result.

@@ -34,7 +34,7 @@ def table_html(published: Published, title: str, paper: str) -> Markup:
     text = _with_drawings(published, title)
     parser = _parser(published.drawings)
     tokens = parser.parse(text)
-    _shift_headings(tokens, published.name, by=1)
+    _shift_headings(tokens, published.name, by=2)
     _name_cells(tokens)
     _link_numbers(tokens, published, paper)
     return _rendered(parser, tokens)
@@ -106,12 +106,14 @@ def _image(drawings: Mapping[str, Path], token: Token) -> str:
 
 def _shift_headings(tokens: list[Token], name: str, by: int) -> None:
     """Put headings below the page's own, each with an anchor; make a paragraph that is an image a figure."""
+    seen: dict[str, int] = {}
     for at, token in enumerate(tokens):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{int(token.tag[1]) + by}"
         if token.type == "heading_open":
             slug = re.sub(r"\W+", "-", tokens[at + 1].content.lower()).strip("-")
-            token.attrSet("id", f"{name}/{slug}")
+            seen[slug] = seen.get(slug, 0) + 1
+            token.attrSet("id", f"{name}/{slug}" if seen[slug] == 1 else f"{name}/{slug}-{seen[slug]}")
         if token.children and len(token.children) == 1 and token.children[0].type == "image":
             tokens[at - 1].tag = tokens[at + 1].tag = "figure"
 

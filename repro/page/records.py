@@ -206,4 +206,4 @@ def _text(value: Any) -> str:
 
 
 def _share(value: float | None) -> str:
-    return f"{value:.1%}" if value else ""
+    return "" if value is None else f"{value:.1%}"

@@ -18,11 +18,15 @@ from omegaconf import OmegaConf
 
 from repro.page import findings
 from repro.page.build import make_page
+from repro.page.links import RowLinks
+from repro.page.records import record_file
 from repro.page.sources import PageError, read_results
 from repro.plan import Plan, make_plan
 from repro.report import publish
 from repro.store import RunStore, StoreError
 
+PROTOCOLS = ("paper", "holdout")
+SPLITS = ("full", "restricted-2")
 LOADING = {
     ("img", "src"),
     ("link", "href"),
@@ -213,6 +217,65 @@ def test_benchmark_numbers_link_to_their_cells(parsed: Parsed) -> None:
     ours = next(row for row in parsed.rows if row[0].section == "figure5" and row[0].text == "gbdt_mo")
     assert [cell.href for cell in ours[1:3]] == [f"#records/bench/mnist/gbdt_mo/rounds/_/{n}" for n in (1, 2)]
     assert ours[7].href == "#records/bench/mnist/gbdt_mo/rounds/_"
+
+
+GRID = {"protocol": "holdout", "model.estimator.learning_rate": "0.05", "model.estimator.max_depth": "4"}
+SPARSE = {"group": "sparse", "shape": "mnist", "model": "gbdt_mo", "variant": "restricted 2", "threads": 2}
+POINT = "yeast/gbdt_mo/holdout/0.05/4"
+
+
+@pytest.mark.parametrize(
+    ("cells", "head", "row", "expected"),
+    [
+        pytest.param(
+            [{"dataset": "mnist", "model": "gbdt_mo", "protocol": p, "split": s} for p in PROTOCOLS for s in SPLITS],
+            ["data set", "split", "published", "paper protocol", "against published", "holdout protocol", "best round"],
+            ["mnist (accuracy %)", "restricted-2", "97.54", "97.60 (n=1)", "✓ matched: +0.06 points", "97.40", "310"],
+            [
+                None,
+                None,
+                "paper.csv",
+                *["mnist/gbdt_mo/paper/restricted-2"] * 2,
+                *["mnist/gbdt_mo/holdout/restricted-2"] * 2,
+            ],
+            id="a kind of split in the model's place",
+        ),
+        pytest.param(
+            [SPARSE, {**SPARSE, "variant": "full"}, {**SPARSE, "shape": "nus_wide"}],
+            ["data set", "split", "threads", "s a round", "/ full", "published, 8 threads"],
+            ["mnist", "restricted 2", "2", "0.101", "1.02", "0.619"],
+            [None, None, None, *["mnist/gbdt_mo/sparse/restricted-2/2"] * 2, "paper.csv"],
+            id="seconds of a split",
+        ),
+        pytest.param(
+            [{"dataset": "yeast", "model": m, **GRID} for m in ("gbdt_mo", "gbdt_so")],
+            ["learning rate", "max depth", "validation", "best round", "test", "note"],
+            ["**0.05**", "**4**", "**59.02 ± 1.20**", "**30**", "**58.80**", "seed 3 failed"],
+            [None, None, *["yeast"] * 3, None],
+            id="a point of a grid, of any model",
+        ),
+        pytest.param(
+            [{"dataset": "yeast", "model": "gbdt_mo", **GRID, "model.estimator.max_depth": d} for d in ("4", "5")],
+            ["learning rate", "max depth", "validation", "best round", "test"],
+            ["0.05", "4", "59.02 ± 1.20", "30", ""],
+            [None, None, POINT, POINT, None],
+            id="a point of a grid",
+        ),
+        pytest.param(
+            [{"dataset": "yeast", "model": m, "protocol": p} for m in ("gbdt_mo", "xgboost") for p in PROTOCOLS],
+            ["method", "mean rank", "behind gbdt_mo"],
+            ["xgboost", "4.50", "+2.83"],
+            [None, *["yeast/xgboost"] * 2],
+            id="a rank",
+        ),
+    ],
+)
+def test_where_a_number_leads(
+    cells: list[dict[str, str]], head: list[str], row: list[str], expected: list[str | None]
+) -> None:
+    file = record_file("any", [{"cell": cell, "identity": {"dataset": "any"}} for cell in cells])
+    wanted = [path if path in (None, "paper.csv") else f"#records/any/{path}" for path in expected]
+    assert RowLinks(file, "paper.csv", "", head).of(row) == wanted
 
 
 def test_differences_link_to_both_sides(parsed: Parsed) -> None:
