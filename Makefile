@@ -23,7 +23,8 @@ SWEEP = $(PY) -m repro.sweep --datasets "$(DATASETS)" --models "$(MODELS)" --see
 
 .PHONY: FORCE help setup native test test-c lint format check reproduce-table3 reproduce-table4 reproduce-table5 \
         reproduce-table6 reproduce-table7 reproduce-table8 reproduce-table9 reproduce-table9-large reproduce-table10 \
-        grid bench figure1 figure2 figure3 figure4 figure5 significance table12 mlflow-ui publish wheel lock clean
+        grid bench figure1 figure2 figure3 figure4 figure5 significance table12 ablation protocol-cost report mlflow-ui \
+        publish wheel lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' Makefile
@@ -118,15 +119,25 @@ significance: native  ## The tests over seeds and data sets, from Table V's reco
 table12: native  ## Table XII: the paper's confidence beside ours, from Table V's records (ARGS=...)
 	$(PY) -m repro.report table table12 $(ARGS)
 
+ablation: native  ## The released program's growth beside complete trees: run what is missing, write the table (narrowed like Table V)
+	$(SWEEP) experiment=ablation
+
+protocol-cost: native  ## What stopping on the test rows is worth, from Table V's records (ARGS=...)
+	$(PY) -m repro.report table protocol_cost $(ARGS)
+
+report: native  ## One page with all that is published, results/report.html
+	$(PY) -m repro.page
+
 mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 	$(PY) -m repro.tracking ui
 
-publish: native  ## Copy finished tables and their records to results/ (EXPERIMENT=table5 ARGS=...)
+publish: native  ## Copy finished tables and their records to results/, renew the page (EXPERIMENT=table5 ARGS=...)
 	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) -m repro.report publish significance && $(PY) -m repro.report publish table12 \
-		&& $(PY) -m repro.report publish table10)
+		&& $(PY) -m repro.report publish table10 && $(PY) -m repro.report publish protocol_cost)
 	$(if $(filter bench,$(EXPERIMENT)),$(PY) -m repro.report publish figure5 $(ARGS) && $(PY) -m repro.report publish inference $(ARGS))
+	$(PY) -m repro.page
 
 wheel: native  ## Build the wheel of gbdtmo_core into dist/
 	rm -rf build # it may hold modules that were renamed since

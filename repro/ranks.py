@@ -16,7 +16,27 @@ from scipy import stats
 from repro.significance import DIGITS, LEVEL, check_runs, holm
 
 
-def mean_scores(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+@dataclass(frozen=True)
+class MeanScores:
+    """Scores of methods on data sets, ready to be ranked.
+
+    Attributes
+    ----------
+    scores : DataFrame
+        A row a data set, a column a model; higher is better (errors are negated). Means over the seeds that all these
+        models have, since the splits differ in difficulty.
+    n_seeds : dict of str to int
+        How many seeds these are on each data set.
+    left_out : dict of str to list of str
+        Models that lack a data set, and which: ranks need every cell.
+    """
+
+    scores: pd.DataFrame
+    n_seeds: dict[str, int]
+    left_out: dict[str, list[str]]
+
+
+def mean_scores(runs: pd.DataFrame) -> MeanScores:
     """Average the scores of one protocol so that methods can be ranked over data sets.
 
     Parameters
@@ -24,27 +44,25 @@ def mean_scores(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]
     runs : DataFrame
         See `compare`, of one protocol.
 
-    Returns
-    -------
-    scores : DataFrame
-        A row a data set, a column a model; higher is better (errors are negated). Means over the seeds that all these
-        models have, since the splits differ in difficulty.
-    left_out : dict of str to list of str
-        Models that lack a data set, or share no seed of it with the others, and which: ranks need every cell.
+    Raises
+    ------
+    ValueError
+        If the models that have every data set share no seed of one, or see `compare`.
     """
     check_runs(runs)
     datasets, models = list(dict.fromkeys(runs["dataset"])), list(dict.fromkeys(runs["model"]))
     have = set(zip(runs["dataset"], runs["model"], strict=True))
     left_out = {model: gaps for model in models if (gaps := [d for d in datasets if (d, model) not in have])}
     kept = [model for model in models if model not in left_out]
-    rows = {}
+    rows, n_seeds = {}, {}
     for dataset, group in runs[runs["model"].isin(kept)].groupby("dataset", sort=False):
         seeds = group.pivot(index="seed", columns="model", values="score").dropna()
         if seeds.empty:
             raise ValueError(f"{dataset}: no seed is recorded for all of {', '.join(kept)}")
         sign = 1 if group["higher_is_better"].iloc[0] else -1
         rows[dataset] = (sign * seeds.mean()).round(DIGITS)
-    return pd.DataFrame(rows).T.reindex(columns=kept), left_out
+        n_seeds[str(dataset)] = len(seeds)
+    return MeanScores(pd.DataFrame(rows).T.reindex(columns=kept), n_seeds, left_out)
 
 
 @dataclass(frozen=True)

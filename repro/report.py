@@ -81,7 +81,7 @@ def _first_line(text: str, length: int = 200) -> str:
 def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Turn records into one row a run, see `repro.tables.summarise`."""
     columns = ["run_id", "seed", "metric", "test", "validation", "best_round", "n_trees", "train_seconds", "rounds"]
-    columns += ["n_train", "n_test"]
+    columns += ["n_train", "n_test", "n_leaves", "unassigned_fraction"]
     rows = [
         {
             "run_id": record["run_id"],
@@ -95,10 +95,12 @@ def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             "rounds": record["rounds"],
             "n_train": record["dataset"]["n_fit"] + record["dataset"]["n_validation"],
             "n_test": record["dataset"]["n_test"],
+            "n_leaves": record["n_leaves"],
+            "unassigned_fraction": record["unassigned_fraction"],
         }
         for record in records
     ]
-    return pd.DataFrame(rows, columns=columns).astype({"validation": float})
+    return pd.DataFrame(rows, columns=columns).astype({"validation": float, "unassigned_fraction": float})
 
 
 def _mean_round(best_round: int | list[int]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,44 +55,67 @@ class Content:
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def scored(recorded: pd.DataFrame) -> pd.DataFrame:
-    """Give recorded runs, joined with their cells, the columns that `repro.significance.compare` takes."""
+def scored(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Join cells with their runs, and give them the columns that `repro.significance.compare` takes."""
+    recorded = cells.merge(runs.drop(columns=["seed"]), on="run_id", how="inner")
     return recorded.assign(
         score=[tables.in_paper_units(m, v) for m, v in zip(recorded["metric"], recorded["test"], strict=True)],
         higher_is_better=[tables.higher_is_better(m) for m in recorded["metric"]],
     )
 
 
-def significance_content(recorded: pd.DataFrame, published: pd.DataFrame, scores: pd.DataFrame) -> Content:
+def compared_with_gaps(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare the recorded runs with the reference; a method without any run gets an empty row that says why.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Planned cells: ``dataset``, ``model``, ``protocol``, ``seed``, ``run_id``, ``gap``.
+    runs : DataFrame
+        Recorded runs with ``run_id``, ``metric``, ``test``, ``n_train``, ``n_test``.
+    """
+    keys = ["dataset", "protocol", "model"]
+    others = cells[cells["model"] != REFERENCE]
+    planned = others.groupby(keys, sort=False)["gap"].agg(_reasons).reset_index()
+    table = planned.merge(significance.compare(scored(cells, runs), REFERENCE), on=keys, how="left")
+    counts = ["n", "wins", "losses"]
+    table[counts] = table[counts].fillna(0).astype(int)
+    notes = zip(table["note"].fillna(""), table["gap"], strict=True)
+    table["note"] = ["; ".join(note for note in both if note) for both in notes]
+    return table.drop(columns="gap")
+
+
+def _reasons(gaps: pd.Series) -> str:
+    return "; ".join(dict.fromkeys(gaps.dropna()))
+
+
+def significance_content(cells: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame) -> Content:
     """Make the report: every method against the reference on each data set, then all methods over data sets.
 
     Parameters
     ----------
-    recorded : DataFrame
-        Runs joined with their cells.
-    published : DataFrame
-        The paper's confidence; not used here.
+    cells, runs : DataFrame
+        See `compared_with_gaps`.
     scores : DataFrame
         The paper's scores: ``dataset``, ``model``, ``metric``, ``value``. Its methods are ranked too.
     """
-    runs = scored(recorded)
-    compared = significance.compare(runs, REFERENCE)
-    rankings, left_out = _rankings(pd.concat([runs, _as_runs(scores)], ignore_index=True))
+    compared = compared_with_gaps(cells, runs)
+    rankings = _rankings(pd.concat([scored(cells, runs), _as_runs(scores)], ignore_index=True))
     sections = [_findings(compared)]
     for protocol, group in compared.groupby("protocol", sort=False):
         sections += [f"## {protocol} protocol, seed by seed", _compared_markdown(group)]
     sections.append(LEGEND)
-    for protocol, ranking in rankings.items():
-        sections += [f"## {_titled(protocol)}, over data sets", _ranking_markdown(ranking, left_out[protocol])]
+    for protocol, (means, ranking) in rankings.items():
+        sections += [f"## {_titled(protocol)}, over data sets", _ranking_markdown(means, ranking)]
     drawings = {}
     if rankings:
         sections += ["![critical-difference diagram](significance.svg)", RANKS_LEGEND]
         panels = {
             _titled(protocol): (ranking.ranks, ranking.nemenyi, ranking.critical_difference)
-            for protocol, ranking in rankings.items()
+            for protocol, (_, ranking) in rankings.items()
         }
         drawings = figures.critical_differences(panels, ALPHA)
-    about = {"over_datasets": {protocol: _ranking_dict(ranking) for protocol, ranking in rankings.items()}}
+    about = {"over_datasets": {protocol: _ranking_dict(*both) for protocol, both in rankings.items()}}
     return Content("\n\n".join(sections), compared, drawings, about)
 
 
@@ -115,15 +138,15 @@ def _titled(protocol: str) -> str:
     return "Published values (Table V)" if protocol == _PUBLISHED else f"{protocol} protocol"
 
 
-def _rankings(runs: pd.DataFrame) -> tuple[dict[str, ranks.Ranking], dict[str, dict[str, list[str]]]]:
+def _rankings(runs: pd.DataFrame) -> dict[str, tuple[ranks.MeanScores, ranks.Ranking]]:
     """Rank each protocol's methods, where there is enough to rank."""
-    rankings, left_out = {}, {}
+    rankings = {}
     for protocol, group in runs.groupby("protocol", sort=False):
-        scores, gaps = ranks.mean_scores(group)
-        if len(scores) > 1 and scores.shape[1] > 2 and REFERENCE in scores:
-            rankings[str(protocol)] = ranks.rank_over_datasets(scores, REFERENCE)
-            left_out[str(protocol)] = gaps
-    return rankings, left_out
+        means = ranks.mean_scores(group)
+        n, k = means.scores.shape
+        if n > 1 and k > 2 and REFERENCE in means.scores:
+            rankings[str(protocol)] = means, ranks.rank_over_datasets(means.scores, REFERENCE)
+    return rankings
 
 
 def _findings(compared: pd.DataFrame) -> str:
@@ -147,8 +170,7 @@ def _compared_markdown(group: pd.DataFrame) -> str:
     head = ["data set", "against", "n", "advantage", "d", "won", "confidence", "p", "Holm", "Wilcoxon", "note"]
     rows = []
     for row in _dicts(group):
-        unit = " %" if tables.higher_is_better(row["metric"]) else ""
-        start = [f"{row['dataset']} ({str(row['metric']).replace('_', ' ')}{unit})", row["model"], str(row["n"])]
+        start = [_with_metric(row), row["model"], str(row["n"])]
         if math.isnan(row["corrected_p"]):
             rows.append([*start, _signed(row, "difference"), *[_EMPTY] * 6, row["note"]])
             continue
@@ -167,6 +189,13 @@ def _compared_markdown(group: pd.DataFrame) -> str:
             ]
         )
     return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+
+
+def _with_metric(row: Mapping[str, Any]) -> str:
+    if pd.isna(row["metric"]):
+        return str(row["dataset"])
+    unit = " %" if tables.higher_is_better(row["metric"]) else ""
+    return f"{row['dataset']} ({str(row['metric']).replace('_', ' ')}{unit})"
 
 
 def _signed(row: Mapping[str, Any], key: str) -> str:
@@ -192,7 +221,7 @@ def _equals(p: float) -> str:
     return text if text[0] in "<>" else f"= {text}"
 
 
-def _ranking_markdown(ranking: ranks.Ranking, left_out: Mapping[str, list[str]]) -> str:
+def _ranking_markdown(means: ranks.MeanScores, ranking: ranks.Ranking) -> str:
     k = len(ranking.ranks)
     lines = [
         f"{k} methods on {ranking.n} data sets. Friedman χ² = {ranking.chi2:.2f} ({k - 1} degrees of freedom, "
@@ -202,7 +231,9 @@ def _ranking_markdown(ranking: ranks.Ranking, left_out: Mapping[str, list[str]])
     ]
     if ranking.f_p >= ALPHA:
         lines.append("The ranks do not differ significantly, so that what follows tells no two methods apart.")
-    lines += [f"Left out: {model}, without {', '.join(gaps)}." for model, gaps in left_out.items()]
+    lines += [f"Left out: {model}, without {', '.join(gaps)}." for model, gaps in means.left_out.items()]
+    if max(means.n_seeds.values()) > 1:
+        lines.append(f"Seeds that all share: {', '.join(f'{name} {n}' for name, n in means.n_seeds.items())}.")
     control = {row["model"]: row for row in _dicts(ranking.control)}
     nemenyi = ranking.nemenyi[REFERENCE].to_dict()
     rows = []
@@ -216,8 +247,10 @@ def _ranking_markdown(ranking: ranks.Ranking, left_out: Mapping[str, list[str]])
     return "\n\n".join([" ".join(lines), tabulate(rows, head, tablefmt="pipe", disable_numparse=True)])
 
 
-def _ranking_dict(ranking: ranks.Ranking) -> dict[str, Any]:
+def _ranking_dict(means: ranks.MeanScores, ranking: ranks.Ranking) -> dict[str, Any]:
     return {
+        "n_seeds": means.n_seeds,
+        "left_out": means.left_out,
         "n_datasets": ranking.n,
         "mean_ranks": {str(model): float(rank) for model, rank in ranking.ranks.items()},
         "friedman_chi2": ranking.chi2,
@@ -231,20 +264,22 @@ def _ranking_dict(ranking: ranks.Ranking) -> dict[str, Any]:
     }
 
 
-def confidence_content(recorded: pd.DataFrame, published: pd.DataFrame, scores: pd.DataFrame) -> Content:
+def confidence_content(
+    cells: pd.DataFrame, runs: pd.DataFrame, published: pd.DataFrame, scores: pd.DataFrame
+) -> Content:
     """Make Table XII: the paper's confidence beside ours, and what its values tell about pairs.
 
     Parameters
     ----------
-    recorded : DataFrame
-        Runs joined with their cells.
+    cells, runs : DataFrame
+        See `compared_with_gaps`.
     published : DataFrame
         ``dataset``, ``model``, ``confidence``, as far as known.
     scores : DataFrame
         Table V: ``dataset``, ``model``, ``metric``, ``value``. Only its cells are compared.
     """
-    compared = significance.compare(scored(recorded), REFERENCE)
-    compared = compared.merge(scores[["dataset", "model", "value"]], on=["dataset", "model"], how="inner")
+    compared = compared_with_gaps(cells, runs).drop(columns="metric")
+    compared = compared.merge(scores[["dataset", "model", "metric", "value"]], on=["dataset", "model"], how="inner")
     known = published[["dataset", "model", "confidence"]].rename(columns={"confidence": "published"})
     compared = compared.merge(known, on=["dataset", "model"], how="left")
     own = compared["dataset"].map(scores[scores["model"] == REFERENCE].set_index("dataset")["value"])
@@ -309,8 +344,8 @@ def _confidence_markdown(compared: pd.DataFrame) -> str:
                 continue
             row += [_signed(own, "difference"), probability(own["confidence"])]
             row += [probability(own["unpaired_confidence"]), probability(own["corrected_confidence"])]
-        rows.append(row)
-    return tabulate(rows, [*head], tablefmt="pipe", disable_numparse=True)
+        rows.append([*row, "; ".join(dict.fromkeys(group["note"][group["note"] != ""]))])
+    return tabulate(rows, [*head, "note"], tablefmt="pipe", disable_numparse=True)
 
 
 def _pairs_markdown(compared: pd.DataFrame) -> str:
@@ -336,10 +371,3 @@ def _pairs_markdown(compared: pd.DataFrame) -> str:
 
 def _dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
-
-
-KINDS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], Content]] = {
-    "significance": significance_content,
-    "confidence": confidence_content,
-}
-"""What makes each kind of table, as named by an experiment."""

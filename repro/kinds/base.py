@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from repro import tables
 from repro.plan import Plan
 from repro.provenance import ROOT
 
@@ -81,6 +83,43 @@ class Page:
     cells: pd.DataFrame | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def paired(recorded: pd.DataFrame, column: str, first: str, second: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Pick the seeds that two models, or two protocols, both have.
+
+    Parameters
+    ----------
+    recorded : DataFrame
+        Runs of one data set, see `Evidence.recorded`.
+    column : str
+        ``model`` or ``protocol``.
+    first, second : str
+        Values of that column.
+
+    Returns
+    -------
+    tuple of DataFrame
+        The runs of each, by seed, both in the same order; ``score`` and ``validation_score`` are ``test`` and
+        ``validation`` in the paper's units.
+    """
+    in_units = {
+        name: [tables.in_paper_units(metric, value) for metric, value in zip(recorded["metric"], values, strict=True)]
+        for name, values in (("score", recorded["test"]), ("validation_score", recorded["validation"]))
+    }
+    by_seed = recorded.assign(**in_units).set_index("seed")
+    one, other = (by_seed[by_seed[column] == name] for name in (first, second))
+    seeds = one.index.intersection(other.index)
+    return one.loc[seeds], other.loc[seeds]
+
+
+def signed_difference(metric: str | None, value: float, error: float) -> str:
+    """Format a difference of scores with its sign and, where there is one, its standard error."""
+    if metric is None or math.isnan(value):
+        return "–"
+    text = tables.format_score(metric, value)
+    text = text if text.startswith("-") else f"+{text}"
+    return text if math.isnan(error) else f"{text} ± {tables.format_score(metric, error)}"
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

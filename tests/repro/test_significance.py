@@ -350,9 +350,10 @@ def test_mean_scores_use_the_seeds_all_models_have() -> None:
             runs_of({"a": [2.0], "b": [3.0]}, dataset="por", metric="rmse"),
         ]
     )
-    scores, left_out = ranks.mean_scores(runs)
-    assert left_out == {"c": ["por"]}
-    assert scores.to_dict("index") == {"yeast": {"a": 0.5, "b": 0.4}, "por": {"a": -2.0, "b": -3.0}}
+    means = ranks.mean_scores(runs)
+    assert means.left_out == {"c": ["por"]}
+    assert means.n_seeds == {"yeast": 1, "por": 1}
+    assert means.scores.to_dict("index") == {"yeast": {"a": 0.5, "b": 0.4}, "por": {"a": -2.0, "b": -3.0}}
 
 
 def test_mean_scores_without_a_common_seed_are_refused() -> None:

@@ -166,10 +166,11 @@ def test_what_is_published_comes_from_published_records(
 
 @pytest.mark.parametrize("name", ["significance", "table12"])
 def test_without_any_run_there_is_a_report_of_gaps(name: str, store: RunStore, tmp_path: Path) -> None:
-    narrow = make_plan(name, datasets=["yeast"], models=["gbdt_mo"], seeds=1)
+    narrow = make_plan(name, datasets=["yeast"], models=["gbdt_mo", "xgboost"], seeds=1)
     paths = write_tables(narrow, store, tmp_path)
-    assert f"**{name}**: 0 of 2 runs recorded." in paths[0].read_text()
-    assert pd.read_csv(tmp_path / f"{name}.csv").empty
+    assert f"**{name}**: 0 of 4 runs recorded." in paths[0].read_text()
+    assert (pd.read_csv(tmp_path / f"{name}.csv")["n"] == 0).all()
+    assert "not run" in paths[0].read_text()
 
 
 def test_records_that_cannot_be_compared_are_named(experiment: Plan, store: RunStore, tmp_path: Path) -> None:
@@ -194,7 +195,10 @@ def test_reasons_published_with_the_records_hold(
     publish(experiment, store, tmp_path, {})
     gaps = json.loads((tmp_path / "significance.json").read_text())["gaps"]
     assert {gap["reason"] for gap in gaps} == {"takes a week"}
-    assert "Left out: xgboost, without mnist." in (tmp_path / "significance.md").read_text()
+    text = (tmp_path / "significance.md").read_text()
+    assert "Left out: xgboost, without mnist. Seeds that all share: student_por 3, yeast 3, mnist 1." in text
+    table = pd.read_csv(tmp_path / "significance.csv").set_index(["dataset", "protocol", "model"])
+    assert table.loc[("mnist", "paper", "xgboost"), ["n", "note"]].tolist() == [0, "takes a week"]
 
 
 def test_own_records_come_before_published_ones(table5: Plan, store: RunStore) -> None:
@@ -248,26 +252,26 @@ def test_the_committed_reports_are_made_from_the_committed_records(project_root:
     assert set(sidecar["runs"]) <= recorded
 
 
-def runs_with(sd_of_pairs: float, common_sd: float) -> pd.DataFrame:
+def runs_with(sd_of_pairs: float, common_sd: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Ten splits of Student-por whose scores share most of their spread."""
     rng = np.random.default_rng(3)
     shared, own = rng.normal(0.24, common_sd, 10), rng.normal(0, 1, 10)
     own = (own - own.mean()) / own.std(ddof=1) * sd_of_pairs + 0.00016
-    columns = {"dataset": "student_por", "protocol": "paper", "metric": "rmse", "n_train": 454, "n_test": 195}
-    return pd.DataFrame(
-        [
-            {**columns, "model": model, "seed": seed, "test": score}
-            for model, scores in (("gbdt_mo", shared), ("gbdt_so", shared + own))
-            for seed, score in enumerate(scores)
-        ]
-    )
+    rows = [
+        {"run_id": f"{model}{seed}", "model": model, "seed": seed, "test": score}
+        for model, scores in (("gbdt_mo", shared), ("gbdt_so", shared + own))
+        for seed, score in enumerate(scores)
+    ]
+    cells = pd.DataFrame(rows)[["run_id", "model", "seed"]].assign(dataset="student_por", protocol="paper", gap=None)
+    runs = pd.DataFrame(rows)[["run_id", "seed", "test"]].assign(metric="rmse", n_train=454, n_test=195)
+    return cells, runs
 
 
 def test_table12_tells_pairs_from_samples(project_root: Path) -> None:
     """Made so that the published difference and confidence result with pairs; without, they would lie near 0.5."""
     paper = project_root / "results" / "paper"
     published, scores = pd.read_csv(paper / "table12.csv"), pd.read_csv(paper / "table5.csv")
-    content = significance_report.confidence_content(runs_with(0.0032, 0.011), published, scores)
+    content = significance_report.confidence_content(*runs_with(0.0032, 0.011), published, scores)
     (row,) = content.table.to_dict("records")
     assert row["published"] == 0.561
     assert row["published_difference"] == pytest.approx(0.00016)
@@ -283,7 +287,7 @@ def test_table12_tells_pairs_from_samples(project_root: Path) -> None:
 def test_table12_asks_nothing_of_values_it_does_not_know(project_root: Path) -> None:
     scores = pd.read_csv(project_root / "results" / "paper" / "table5.csv")
     nothing = pd.DataFrame({"dataset": ["yeast"], "model": ["gbdt_so"], "confidence": [0.5]})
-    content = significance_report.confidence_content(runs_with(0.0032, 0.011), nothing, scores)
+    content = significance_report.confidence_content(*runs_with(0.0032, 0.011), nothing, scores)
     assert "Were pairs used?" not in content.markdown
     assert content.table["pair_p"].isna().all()
 

@@ -22,7 +22,7 @@ from mlflow.entities import RunTag
 from mlflow.tracking import MlflowClient
 
 from repro import tracking
-from repro.store import RunStore
+from repro.store import RunStore, unseal
 from repro.tracking import RUN_ID_TAG, SWEEP_TAG, Finish, Mirror
 
 
@@ -87,7 +87,7 @@ def test_a_run_is_mirrored_with_params_scores_curve_and_artefacts(store: RunStor
     history = client.get_metric_history(run.info.run_id, "curve.accuracy")
     assert [(point.step, point.value) for point in history] == list(enumerate(curve, start=1))
     folder = Path(client.download_artifacts(run.info.run_id, "", str(tmp_path)))
-    assert json.loads((folder / "record" / f"{one['run_id']}.json").read_text()) == one
+    assert unseal(json.loads((folder / "record" / f"{one['run_id']}.json").read_text()), "artefact", "") == one
     assert yaml.safe_load((folder / "config.yaml").read_text()) == one["config"]
     assert (folder / "model" / "m.bin").read_bytes() == b"model"
     assert (store.root / "mlartifacts" / "digits" / run.info.run_id).is_dir()

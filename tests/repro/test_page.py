@@ -1,0 +1,365 @@
+"""The report page: whole, self-contained, each number beside its record, and made from nothing changed by hand."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import fmean
+
+import pandas as pd
+import pytest
+from fake_cells import record_of
+from omegaconf import OmegaConf
+
+from repro.page import findings
+from repro.page.build import make_page
+from repro.page.links import RowLinks
+from repro.page.records import record_file
+from repro.page.sources import PageError, read_results
+from repro.plan import Plan, make_plan
+from repro.report import publish
+from repro.store import RunStore, StoreError
+
+PROTOCOLS = ("paper", "holdout")
+SPLITS = ("full", "restricted-2")
+LOADING = {
+    ("img", "src"),
+    ("link", "href"),
+    ("script", "src"),
+    ("iframe", "src"),
+    ("object", "data"),
+    ("source", "src"),
+}
+
+
+@dataclass
+class Cell:
+    """A table's cell: its text, where it links to, its class, and the table's section."""
+
+    section: str
+    text: str = ""
+    href: str = ""
+    kind: str = ""
+
+
+@dataclass
+class Parsed(HTMLParser):
+    """What the tests ask of a page."""
+
+    ids: list[str] = field(default_factory=list)
+    hrefs: list[str] = field(default_factory=list)
+    loads: list[str] = field(default_factory=list)
+    rows: list[list[Cell]] = field(default_factory=list)
+    under: dict[str, list[list[str]]] = field(default_factory=dict)
+    """The texts of each row after an anchor, until the next one."""
+    texts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self._section, self._open, self._anchors = "", False, [""]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if "id" in given:
+            self.ids.append(given["id"])
+            if tag in ("div", "section"):
+                self._section = given["id"]
+            self.under[given["id"]] = []
+            self._anchors = [*self._anchors, given["id"]] if self._fresh() else [given["id"]]
+        self.loads += [given[name] for of, name in LOADING if of == tag and name in given]
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append(Cell(self._section, kind=given.get("class", "")))
+            self._open = True
+        elif tag == "a":
+            self.hrefs.append(given["href"])
+            if self._open:
+                self.rows[-1][-1].href = given["href"]
+
+    def _fresh(self) -> bool:
+        """Tell whether nothing stands between the last anchor and here."""
+        return self._anchors != [""] and not self.under.get(self._anchors[-1])
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._open = False
+        if tag == "tr" and self.rows[-1]:
+            for anchor in self._anchors:
+                self.under.setdefault(anchor, []).append([cell.text for cell in self.rows[-1]])
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+        if self._open:
+            self.rows[-1][-1].text += data
+
+
+def parse(page: str) -> Parsed:
+    parsed = Parsed()
+    parsed.feed(page)
+    return parsed
+
+
+@pytest.fixture(scope="module")
+def published(project_root: Path) -> str:
+    return make_page(project_root / "results", project_root / "docs" / "findings.md")
+
+
+@pytest.fixture(scope="module")
+def parsed(published: str) -> Parsed:
+    return parse(published)
+
+
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Path:
+    """Table V of two data sets, published from made-up runs."""
+    root = tmp_path_factory.mktemp("page")
+    narrow = make_plan("table5", datasets=["yeast", "student_por"], models=["gbdt_mo", "xgboost"], seeds=3)
+    plan = Plan(narrow.experiment, narrow.table, narrow.cells)
+    store = RunStore(root / "runs")
+    for cell in plan.cells:
+        record = record_of(OmegaConf.create(cell.config))
+        metric = "rmse" if cell.dataset == "student_por" else "accuracy"
+        scores = {**record["scores"], "metric": metric, "all": {metric: record["scores"]["test"]}}
+        rows = {"n_fit": 454, "n_validation": 0, "n_test": 195} if cell.dataset == "student_por" else {}
+        store.write({**record, "scores": scores, "dataset": {**record["dataset"], **rows}})
+    results = root / "results"
+    publish(plan, store, results, {})
+    shutil.copytree(project_root / "results" / "paper", results / "paper")
+    (root / "docs").mkdir()
+    (root / "docs" / "findings.md").write_text("# Found\n\nSee `table5` and [speed](speed.md).\n\n## Yeast\n\nText.\n")
+    return root
+
+
+@pytest.fixture
+def folder(made_up: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    return Path(shutil.copytree(made_up / "results", tmp_path / "results"))
+
+
+def test_the_committed_page_is_up_to_date(published: str, project_root: Path) -> None:
+    committed = (project_root / "results" / "report.html").read_text("utf-8")
+    assert committed == published, "run make report"
+
+
+def test_links_lead_somewhere(parsed: Parsed, project_root: Path) -> None:
+    assert len(parsed.ids) == len(set(parsed.ids))
+    inside = {href[1:] for href in parsed.hrefs if href.startswith("#")}
+    assert inside <= set(parsed.ids)
+    outside = {href for href in parsed.hrefs if not href.startswith("#")}
+    files = {href.partition("#")[0] for href in outside if not href.startswith("https://arxiv.org/")}
+    assert all((project_root / "results" / file).exists() for file in files), sorted(files)
+
+
+def test_nothing_is_loaded(published: str, parsed: Parsed) -> None:
+    assert parsed.loads
+    assert all(address.startswith("data:image/") for address in parsed.loads)
+    style = re.search(r"<style>(.*?)</style>", published, re.DOTALL)
+    assert style is not None
+    assert not re.search(r"url\(|@import", style[1])
+    assert "<script" not in published
+    assert "default-src 'none'" in published
+
+
+def test_every_published_table_is_there(parsed: Parsed, project_root: Path) -> None:
+    for path in (project_root / "results").glob("*.md"):
+        assert path.stem in parsed.ids
+        lines = [line for line in path.read_text().splitlines() if line.startswith("|") and not line.startswith("|:-")]
+        expected = [[re.sub(r"\*\*|`", "", text).strip() for text in line.strip("|").split(" | ")] for line in lines]
+        own = [[cell.text for cell in row] for row in parsed.rows if row[0].section == path.stem]
+        assert own == expected, path
+
+
+def test_drawings_are_there(parsed: Parsed, project_root: Path) -> None:
+    drawings = {path.stem for path in (project_root / "results").glob("*.svg")}
+    assert len(parsed.loads) == len(drawings)
+    assert "significance" in drawings
+
+
+def test_means_link_to_the_runs_they_are_of(parsed: Parsed, project_root: Path) -> None:
+    """The mean of the scores that stand at the anchor is the number that leads there."""
+    table = pd.read_csv(project_root / "results" / "table5.csv").set_index(["dataset", "model"])
+    checked = 0
+    for row in parsed.rows:
+        if row[0].section != "table5" or len(row) < 10 or row[0].text == "data set":
+            continue
+        expected = table.loc[(row[0].text.partition(" (")[0], row[1].text)]
+        for cell, protocol in ((row[3], "paper"), (row[7], "holdout")):
+            if not cell.href:
+                assert cell.text == "–"
+                continue
+            head, *runs = parsed.under[cell.href[1:]]
+            assert f"{row[1].text}, {protocol}" in head[0]
+            assert len(runs) == expected[f"{protocol}_n_seeds"]
+            scale = 100 if expected["metric"] == "accuracy" else 1
+            assert scale * fmean(float(run[1]) for run in runs) == pytest.approx(expected[f"{protocol}_mean"], abs=1e-3)
+            checked += 1
+        if row[2].text != "–":
+            assert row[2].href == "paper/table5.csv"
+    assert checked > 60
+
+
+def test_lines_are_those_of_the_file(parsed: Parsed, project_root: Path) -> None:
+    rows = [row for row in parsed.rows if row[-1].href.startswith("table5_records.jsonl#L")]
+    lines = (project_root / "results" / "table5_records.jsonl").read_text().splitlines()
+    assert len(rows) == len(lines)
+    for row in rows:
+        assert json.loads(lines[int(row[-1].text) - 1])["run_id"] == row[-2].text
+        assert row[-1].href.endswith(f"#L{row[-1].text}")
+
+
+def test_benchmark_numbers_link_to_their_cells(parsed: Parsed) -> None:
+    ours = next(row for row in parsed.rows if row[0].section == "figure5" and row[0].text == "gbdt_mo")
+    assert [cell.href for cell in ours[1:3]] == [f"#records/bench/mnist/gbdt_mo/rounds/_/{n}" for n in (1, 2)]
+    assert ours[7].href == "#records/bench/mnist/gbdt_mo/rounds/_"
+
+
+GRID = {"protocol": "holdout", "model.estimator.learning_rate": "0.05", "model.estimator.max_depth": "4"}
+SPARSE = {"group": "sparse", "shape": "mnist", "model": "gbdt_mo", "variant": "restricted 2", "threads": 2}
+POINT = "yeast/gbdt_mo/holdout/0.05/4"
+
+
+@pytest.mark.parametrize(
+    ("cells", "head", "row", "expected"),
+    [
+        pytest.param(
+            [{"dataset": "mnist", "model": "gbdt_mo", "protocol": p, "split": s} for p in PROTOCOLS for s in SPLITS],
+            ["data set", "split", "published", "paper protocol", "against published", "holdout protocol", "best round"],
+            ["mnist (accuracy %)", "restricted-2", "97.54", "97.60 (n=1)", "✓ matched: +0.06 points", "97.40", "310"],
+            [
+                None,
+                None,
+                "paper.csv",
+                *["mnist/gbdt_mo/paper/restricted-2"] * 2,
+                *["mnist/gbdt_mo/holdout/restricted-2"] * 2,
+            ],
+            id="a kind of split in the model's place",
+        ),
+        pytest.param(
+            [SPARSE, {**SPARSE, "variant": "full"}, {**SPARSE, "shape": "nus_wide"}],
+            ["data set", "split", "threads", "s a round", "/ full", "published, 8 threads"],
+            ["mnist", "restricted 2", "2", "0.101", "1.02", "0.619"],
+            [None, None, None, *["mnist/gbdt_mo/sparse/restricted-2/2"] * 2, "paper.csv"],
+            id="seconds of a split",
+        ),
+        pytest.param(
+            [{"dataset": "yeast", "model": m, **GRID} for m in ("gbdt_mo", "gbdt_so")],
+            ["learning rate", "max depth", "validation", "best round", "test", "note"],
+            ["**0.05**", "**4**", "**59.02 ± 1.20**", "**30**", "**58.80**", "seed 3 failed"],
+            [None, None, *["yeast"] * 3, None],
+            id="a point of a grid, of any model",
+        ),
+        pytest.param(
+            [{"dataset": "yeast", "model": "gbdt_mo", **GRID, "model.estimator.max_depth": d} for d in ("4", "5")],
+            ["learning rate", "max depth", "validation", "best round", "test"],
+            ["0.05", "4", "59.02 ± 1.20", "30", ""],
+            [None, None, POINT, POINT, None],
+            id="a point of a grid",
+        ),
+        pytest.param(
+            [{"dataset": "yeast", "model": m, "protocol": p} for m in ("gbdt_mo", "xgboost") for p in PROTOCOLS],
+            ["method", "mean rank", "behind gbdt_mo"],
+            ["xgboost", "4.50", "+2.83"],
+            [None, *["yeast/xgboost"] * 2],
+            id="a rank",
+        ),
+    ],
+)
+def test_where_a_number_leads(
+    cells: list[dict[str, str]], head: list[str], row: list[str], expected: list[str | None]
+) -> None:
+    file = record_file("any", [{"cell": cell, "identity": {"dataset": "any"}} for cell in cells])
+    wanted = [path if path in (None, "paper.csv") else f"#records/any/{path}" for path in expected]
+    assert RowLinks(file, "paper.csv", "", head).of(row) == wanted
+
+
+def test_differences_link_to_both_sides(parsed: Parsed) -> None:
+    row = next(row for row in parsed.rows if row[0].section == "significance" and row[0].text.startswith("yeast"))
+    assert row[1].text == "gbdt_so"
+    assert row[3].href == "#records/table5/yeast"
+
+
+def test_the_same_files_make_the_same_bytes(made_up: Path, project_root: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from repro.page.build import make_page; root = Path(sys.argv[1]); "
+        "sys.stdout.write(make_page(root / 'results', root / 'docs' / 'findings.md'))"
+    )
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", code, str(made_up)],
+            cwd=project_root,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert made[0] == made[1]
+    assert made[0].startswith(b"<!DOCTYPE html>")
+
+
+def test_what_is_not_published_is_named(made_up: Path) -> None:
+    page = parse(make_page(made_up / "results", made_up / "docs" / "findings.md"))
+    text = "".join(page.texts)
+    assert "table3" not in page.ids
+    assert "Table III: synthetic data sets: make reproduce-table3" in text
+    assert "Ours has not been published yet." in text
+
+
+def test_findings_link_on(made_up: Path) -> None:
+    page = parse(make_page(made_up / "results", made_up / "docs" / "findings.md"))
+    assert "../docs/speed.md" in page.hrefs
+    assert "findings/yeast" in page.ids
+
+
+def test_counts_and_findings(made_up: Path) -> None:
+    """Made-up scores have the mean 0.61: far from any RMSE; and 61.0 ± 1.0 over three seeds, off by 1.29 and 1.94."""
+    results = read_results(made_up / "results")
+    assert findings.tally(results, "table5", "table5") == findings.Tally("table5", 28, 4, 0, 4)
+    assert findings.not_run(results)["yeast"] == 3
+    assert [cell["rule"] for cell in findings.missed(results, "table5")] == ["worse than published"] * 4
+    models, rows = findings.optimism(results, "table5")
+    assert models == ["gbdt_mo", "xgboost"]
+    assert {row["dataset"]: row["cells"]["gbdt_mo"]["text"] for row in rows} == {
+        "yeast": "+0.00",
+        "student_por": "+0.00000",
+    }
+    (split,) = [row for row in findings.split_sums(results) if row["dataset"] == "student_por"]
+    assert (sum(split["published"]), sum(split["ours"])) == (613, 649)
+    hessians = {row["dataset"]: row["published"] for row in findings.hessians(results)}
+    assert hessians == {"mnist": "-0.13", "yeast": "+0.60"}
+
+
+def test_a_record_changed_by_hand_is_refused(folder: Path, made_up: Path) -> None:
+    path = folder / "table5_records.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    assert '"test":0.62' in lines[1]
+    path.write_text("".join([lines[0], lines[1].replace('"test":0.62', '"test":0.63'), *lines[2:]]))
+    with pytest.raises(StoreError, match=r"line 2 of .*table5_records\.jsonl was changed"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+@pytest.mark.parametrize("ending", ["md", "csv"])
+def test_a_table_changed_by_hand_is_refused(folder: Path, made_up: Path, ending: str) -> None:
+    path = folder / f"table5.{ending}"
+    path.write_text(path.read_text().replace("61.0", "62.0"))
+    with pytest.raises(PageError, match=rf"table5\.{ending} was changed .*make publish EXPERIMENT=table5"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+def test_a_table_without_its_records_is_refused(folder: Path, made_up: Path) -> None:
+    path = folder / "table5_records.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(PageError, match=r"table5\.md was made from 24 runs, and table5_records\.jsonl lacks some"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+def test_a_table_without_sidecar_is_refused(folder: Path, made_up: Path) -> None:
+    (folder / "table5.json").unlink()
+    with pytest.raises(PageError, match=r"has no table5\.json"):
+        make_page(folder, made_up / "docs" / "findings.md")
