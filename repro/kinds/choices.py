@@ -23,7 +23,9 @@ def pages(evidence: Evidence) -> list[Page]:
     """Make one table, a row a data set and model, with the validation surfaces as heat maps."""
     plan, name = evidence.plan, evidence.plan.name
     params = {cell.run_id: cell.identity["params"] for cell in plan.cells}
-    cells = evidence.cells.assign(**{key: [float(params[one][key]) for one in evidence.cells["run_id"]] for key in _KEYS})
+    cells = evidence.cells.assign(
+        **{key: [float(params[one][key]) for one in evidence.cells["run_id"]] for key in _KEYS}
+    )
     published = {(row["dataset"], row["model"]): row for row in rows_of(evidence.published())}
     rows, surfaces, marks = [], {}, {}
     for key, part in cells.groupby(["dataset", "model"], sort=False):
@@ -72,11 +74,10 @@ def choice(
     best = surface[surface["chosen"]]
     if best.empty:
         return row
-    recorded = cells.merge(runs.drop(columns=["seed"]), on="run_id")
-    points = _numbered(recorded)
+    points = cells.merge(runs.drop(columns=["seed"]), on="run_id")
     row |= {"metric": best["metric"].iloc[0], "n_seeds": int(best["n_seeds"].iloc[0])}
     row["n_points"] = int((surface["n_seeds"] == row["n_seeds"]).sum())
-    chosen = tuple(_numbered(best)[_KEYS].iloc[0])
+    chosen = tuple(best[_KEYS].iloc[0])
     row["like_it"] = _like_it(points, chosen, row["metric"])
     for name, at in (("chosen", chosen), ("published", tuple(row[f"published_{key}"] for key in _KEYS))):
         own = points[(points[_KEYS[0]] == at[0]) & (points[_KEYS[1]] == at[1])]
@@ -85,10 +86,6 @@ def choice(
             f"{name}_{kind}": tables.in_paper_units(row["metric"], own[kind].mean()) for kind in ("validation", "test")
         }
     return row
-
-
-def _numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(**{key: frame[key].astype(float) for key in _KEYS})
 
 
 def _like_it(points: pd.DataFrame, chosen: tuple[float, ...], metric: str) -> int:

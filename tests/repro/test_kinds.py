@@ -39,7 +39,7 @@ def test_tree_counts_stand_beside_the_published_ones() -> None:
     assert len({line.count("|") for line in text.splitlines()}) == 1
 
 
-def grid_runs(scores: dict[tuple[str, str], list[float]], metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def grid_runs(scores: dict[tuple[float, int], list[float]], metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Cells and runs of a grid: validation scores by setting, a seed a position; test scores are less by 0.1."""
     runs = runs_of({f"{rate}-{depth}-": values for (rate, depth), values in scores.items()}, metric)
     runs = runs.assign(validation=runs["test"], test=runs["test"] - 0.1)
@@ -50,14 +50,14 @@ def grid_runs(scores: dict[tuple[str, str], list[float]], metric: str) -> tuple[
     return pd.concat(cells, ignore_index=True), runs
 
 
-def choose(scores: dict[tuple[str, str], list[float]], metric: str = "accuracy") -> dict[str, Any]:
+def choose(scores: dict[tuple[float, int], list[float]], metric: str = "accuracy") -> dict[str, Any]:
     cells, runs = grid_runs(scores, metric)
     surface = tables.grid(cells, runs, ["learning_rate", "max_depth"])
     return choices.choice(surface, cells, runs, {"learning_rate": 0.1, "max_depth": 4})
 
 
 def test_the_choice_of_a_grid_stands_beside_the_published_one() -> None:
-    row = choose({("0.05", "4"): [0.5, 0.7], ("0.1", "4"): [0.4, 0.6], ("0.1", "5"): [0.1, 0.9]})
+    row = choose({(0.05, 4): [0.5, 0.7], (0.1, 4): [0.4, 0.6], (0.1, 5): [0.1, 0.9]})
     assert (row["chosen_learning_rate"], row["chosen_max_depth"]) == (0.05, 4)
     assert row["chosen_validation"] == pytest.approx(60)
     assert row["chosen_test"] == pytest.approx(50)
@@ -70,12 +70,12 @@ def test_the_choice_of_a_grid_stands_beside_the_published_one() -> None:
 
 
 def test_the_smallest_error_is_chosen() -> None:
-    row = choose({("0.05", "4"): [0.5, 0.5], ("0.1", "4"): [0.4, 0.4]}, "rmse")
+    row = choose({(0.05, 4): [0.5, 0.5], (0.1, 4): [0.4, 0.4]}, "rmse")
     assert (row["chosen_learning_rate"], row["chosen_validation"], row["like_it"]) == (0.1, pytest.approx(0.4), 1)
 
 
 def test_without_runs_there_is_no_choice() -> None:
-    cells, runs = grid_runs({("0.05", "4"): [0.5], ("0.1", "4"): [0.4]}, "accuracy")
+    cells, runs = grid_runs({(0.05, 4): [0.5], (0.1, 4): [0.4]}, "accuracy")
     cells = cells.assign(gap="not run")
     surface = tables.grid(cells, runs.iloc[:0], ["learning_rate", "max_depth"])
     row = choices.choice(surface, cells, runs.iloc[:0], None)
