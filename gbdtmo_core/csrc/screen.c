@@ -290,8 +290,7 @@ GMO_INLINE double upper_bound(const gmo_estimates *e, const float16 *sums, gmo_b
 }
 
 /* Bounds of a scan's candidates, with what other outputs may gain by the rows on the left; returns the largest. */
-GMO_INLINE double bound_scan(const gmo_splitter *s, const gmo_estimates *e, feature_scan *scan,
-                             const double *others) {
+GMO_INLINE double bound_scan(const gmo_splitter *s, const gmo_estimates *e, feature_scan *scan, const double *others) {
     gmo_bound_sums kind = gmo_screen_kind(s);
     double inflation = sum_inflation(s) * (kind == SUMS_UNRESTRICTED ? 1 + RECIPROCAL_ERROR : 1), largest = 0;
     for (int32_t c = 0; c < scan->n_candidates; c++) {
