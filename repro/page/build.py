@@ -47,6 +47,7 @@ def make_page(folder: Path, prose: Path) -> str:
         .get_template("report.html.j2")
         .render(
             parts=parts,
+            published=list(results.tables),
             missing=[entry for entry in _entries() if entry.name not in results.tables],
             tallies=tallies,
             table5=next((one for one in tallies if one.name == "table5"), None),
@@ -56,6 +57,8 @@ def make_page(folder: Path, prose: Path) -> str:
             dropped=findings.dropped_rows(results),
             splits=findings.split_sums(results),
             hessians=findings.hessians(results),
+            tests=findings.first_words(results, "significance"),
+            promises=findings.promises(results),
             titles={entry.name: entry.title for entry in _entries()},
             tolerance={"points": tables.POINTS, "relative": f"{tables.RELATIVE:.0%}"},
             prose=prose_html(prose.read_text("utf-8"), f"../{prose.parent.name}", list(results.tables)),

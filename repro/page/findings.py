@@ -95,16 +95,20 @@ def optimism(results: Results, name: str) -> tuple[list[str], list[dict[str, Any
         gain = row["paper_mean"] - row["holdout_mean"]
         if not tables.higher_is_better(row["metric"]):
             gain = -gain
-        text = tables.format_score(row["metric"], gain)
         own = found.setdefault(
             row["dataset"],
             {"metric": tables.metric_title(row["metric"]), "n": row["paper_n_seeds"], "cells": dict.fromkeys(models)},
         )
         own["cells"][row["model"]] = {
-            "text": text if text.startswith("-") else f"+{text}",
+            "text": _signed(row["metric"], gain),
             "anchor": _anchor(results, name, row["dataset"], row["model"]),
         }
     return models, [{"dataset": dataset, **own} for dataset, own in found.items()]
+
+
+def _signed(metric: str, value: float) -> str:
+    text = tables.format_score(metric, abs(value))
+    return f"-{text}" if value < 0 and float(text) else f"+{text}"
 
 
 def dropped_rows(results: Results) -> list[dict[str, str]]:
@@ -202,6 +206,24 @@ def _differences(table: pd.DataFrame, column: str) -> dict[str, str]:
             difference = scores["gbdt_mo_exact"] - scores["gbdt_mo"]
             found[str(dataset)] = f"{difference:+.2f}"
     return found
+
+
+def first_words(results: Results, name: str) -> list[str]:
+    """Return the points that a published table's Markdown begins with, before its first heading."""
+    if name not in results.tables:
+        return []
+    start = results.tables[name].markdown.partition("\n## ")[0]
+    return [line.removeprefix("- ") for line in start.splitlines() if line.startswith("- ")]
+
+
+def promises(results: Results) -> tuple[int, int] | None:
+    """Return how many promises of the benchmark hold, and of how many."""
+    table = results.frame("bench")
+    if table is None:
+        return None
+    checks = table[table["section"] == "checks"]
+    held = checks[checks["quantity"] == "holds"]["value"].astype(str)
+    return int((held == "True").sum()), int((checks["quantity"] == "bound").sum())
 
 
 def _anchor(results: Results, name: str, dataset: str, model: str, protocol: str = "") -> str:

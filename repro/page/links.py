@@ -55,9 +55,8 @@ class RowLinks:
         for title in head:
             named = self._mentioned(title)
             protocol = named.get("protocol", protocol)  # named in one column, it holds for those after it
-            self._columns.append(
-                {**{field: named[field] for field in _IN_HEADS if field in named}, "protocol": protocol}
-            )
+            own = frozenset([title]) if title in file.fields.get("protocol", []) else protocol
+            self._columns.append({**{field: named[field] for field in _IN_HEADS if field in named}, "protocol": own})
 
     def of(self, cells: Sequence[str]) -> list[str | None]:
         """Return the address of each cell's record, None for cells that are no result.

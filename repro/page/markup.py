@@ -127,7 +127,9 @@ def _link_numbers(tokens: Sequence[Token], published: Published, paper: str) -> 
         for row in rows:
             texts = [inline.content for _, inline in row]
             addresses = links.of(texts) if links else _all_to(sidecar, texts)
-            for (cell, inline), address in zip(row, addresses, strict=True):
+            for title, (cell, inline), address in zip(titles, row, addresses, strict=True):
+                if title == "note":
+                    cell.attrSet("class", title)
                 for sign, verdict in _VERDICTS.items():
                     if sign in inline.content:
                         cell.attrSet("class", verdict)

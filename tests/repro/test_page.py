@@ -262,6 +262,13 @@ POINT = "yeast/gbdt_mo/holdout/0.05/4"
             id="a point of a grid",
         ),
         pytest.param(
+            [{"dataset": "yeast", "model": "xgboost", "protocol": p} for p in PROTOCOLS],
+            ["data set", "model", "n", "paper", "holdout", "difference"],
+            ["yeast (accuracy %)", "xgboost", "10", "60.83", "59.37", "+1.46 ± 0.30"],
+            [None, None, None, "yeast/xgboost/paper", "yeast/xgboost/holdout", "yeast/xgboost"],
+            id="what a protocol is worth",
+        ),
+        pytest.param(
             [{"dataset": "yeast", "model": m, "protocol": p} for m in ("gbdt_mo", "xgboost") for p in PROTOCOLS],
             ["method", "mean rank", "behind gbdt_mo"],
             ["xgboost", "4.50", "+2.83"],
@@ -331,6 +338,7 @@ def test_counts_and_findings(made_up: Path) -> None:
     }
     (split,) = [row for row in findings.split_sums(results) if row["dataset"] == "student_por"]
     assert (sum(split["published"]), sum(split["ours"])) == (613, 649)
+    assert findings.promises(results) is None
     hessians = {row["dataset"]: row["published"] for row in findings.hessians(results)}
     assert hessians == {"mnist": "-0.13", "yeast": "+0.60"}
 
