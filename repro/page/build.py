@@ -51,6 +51,7 @@ def make_page(folder: Path, prose: Path) -> str:
             missing=[entry for entry in _entries() if entry.name not in results.tables],
             tallies=tallies,
             table5=next((one for one in tallies if one.name == "table5"), None),
+            without_nus_wide=findings.without(results, "nus_wide"),
             not_run=findings.not_run(results),
             missed=findings.missed(results, "table5"),
             optimism={"models": models, "rows": worth},

@@ -43,6 +43,12 @@ def tally(results: Results, name: str, paper: str) -> Tally | None:
     return Tally(name, len(values), len(judged), matched, missed)
 
 
+def without(results: Results, dataset: str) -> int:
+    """Count the values of Table V that do not need this data set."""
+    values = results.frame("paper/table5")
+    return 0 if values is None else int((values["dataset"] != dataset).sum())
+
+
 def not_run(results: Results) -> dict[str, int]:
     """Count, by data set, the values of Table V that no run stands beside."""
     table, values = results.frame("table5"), results.frame("paper/table5")

@@ -328,6 +328,7 @@ def test_counts_and_findings(made_up: Path) -> None:
     """Made-up scores have the mean 0.61: far from any RMSE; and 61.0 ± 1.0 over three seeds, off by 1.29 and 1.94."""
     results = read_results(made_up / "results")
     assert findings.tally(results, "table5", "table5") == findings.Tally("table5", 28, 4, 0, 4)
+    assert findings.without(results, "nus_wide") == 23
     assert findings.not_run(results)["yeast"] == 3
     assert [cell["rule"] for cell in findings.missed(results, "table5")] == ["worse than published"] * 4
     models, rows = findings.optimism(results, "table5")
