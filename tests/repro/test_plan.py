@@ -165,7 +165,7 @@ def test_an_experiment_without_runs_has_no_cells_and_cannot_be_narrowed(experime
 
 
 def test_an_unknown_kind_of_table_says_what_there_is() -> None:
-    with pytest.raises(PlanError, match=r"table.kind must be one of choices, comparison, .* not 'pie'"):
+    with pytest.raises(PlanError, match=r"table.kind must be one of ablation, choices, .* not 'pie'"):
         make_plan("table5", overrides=["table.kind=pie"])
 
 
