@@ -115,7 +115,7 @@ def rounds_to_lesser(*test_scores: Sequence[float], metric: str) -> list[int]:
 def _at_rounds(name: str, side: pd.DataFrame, histories: Mapping[str, Any], rounds: Sequence[int]) -> dict[str, float]:
     blank = {f"{name}_at_{number}": math.nan for number in rounds}
     records = [{"run_id": run_id, "history": histories[run_id]} for run_id in side["run_id"]]
-    frame = curves.curve_frame(side, records, list(side["metric"].unique()))
+    frame = curves.curve_frame(side, records, sorted(set(side["metric"])))
     if frame.empty:
         return blank
     (row,) = curves.at_rounds(frame, rounds).to_dict("records")
@@ -147,7 +147,7 @@ def rounds_markdown(table: pd.DataFrame, rounds: Sequence[int]) -> str:
 
 
 def _title(row: Mapping[str, Any]) -> str:
-    return row["dataset"] if row["metric"] is None else f"{row['dataset']} ({tables.metric_title(row['metric'])})"
+    return row["dataset"] if pd.isna(row["metric"]) else f"{row['dataset']} ({tables.metric_title(row['metric'])})"
 
 
 def _score(row: Mapping[str, Any], key: str) -> str:

@@ -87,7 +87,7 @@ def protocol_cost_markdown(table: pd.DataFrame) -> str:
     rows = []
     for row in rows_of(table):
         metric = row["metric"]
-        if metric is None:
+        if pd.isna(metric):
             rows.append([row["dataset"], row["model"], "0", *["–"] * 6, row["note"]])
             continue
         cells = [f"{row['dataset']} ({tables.metric_title(metric)})", row["model"], row["n_seeds"]]
