@@ -13,6 +13,9 @@ MODEL      ?=
 DATASETS   ?= $(DATASET)
 MODELS     ?= $(MODEL)
 SEEDS      ?=
+ifdef SEED
+$(error SEED means nothing here: SEEDS=n takes the first n seeds)
+endif
 EXPERIMENT ?= table5
 ARGS       ?=
 

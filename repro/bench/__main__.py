@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from repro import workers
 from repro.bench.cell import bench_store
@@ -62,9 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             groups=options.groups,
         )
         if not options.busy:
-            check_quiet()
+            check_quiet(say=print_progress)
         return _run_and_report(plan, again=options.again)
-    except (BenchError, NotQuiet, StoreError, Timeout, workers.WorkersError) as error:
+    except (BenchError, NotQuiet, StoreError, OSError, workers.WorkersError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

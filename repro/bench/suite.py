@@ -25,8 +25,8 @@ class NotQuiet(RuntimeError):
     """Other work keeps the machine busy."""
 
 
-def check_quiet(wait_seconds: float = 120.0) -> None:
-    """Wait until the machine is quiet.
+def check_quiet(wait_seconds: float = 120.0, say: Callable[[str], None] = print) -> None:
+    """Wait until the machine is quiet, and say so.
 
     Raises
     ------
@@ -34,6 +34,8 @@ def check_quiet(wait_seconds: float = 120.0) -> None:
         If the load average has not fallen in time.
     """
     deadline = time.monotonic() + wait_seconds
+    if (load := (load_average() or [0.0])[0]) > QUIET_LOAD:
+        say(f"the load average is {load:.2f}; waiting up to {wait_seconds:.0f} s for it to fall to {QUIET_LOAD}")
     while (load := (load_average() or [0.0])[0]) > QUIET_LOAD:
         if time.monotonic() > deadline:
             raise NotQuiet(

@@ -22,17 +22,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         page = make_page(RESULTS, PROSE)
+        if not options.check:
+            write_atomically(PAGE, page)
+            print(PAGE)
+            return 0
     except (PageError, StoreError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    if options.check:
-        if PAGE.exists() and PAGE.read_text("utf-8") == page:
-            return 0
-        print(f"{PAGE} is older than what it is made from: run make report", file=sys.stderr)
-        return 1
-    write_atomically(PAGE, page)
-    print(PAGE)
-    return 0
+    if PAGE.exists() and PAGE.read_text("utf-8") == page:
+        return 0
+    print(f"{PAGE} is older than what it is made from: run make report", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":
