@@ -147,7 +147,7 @@ def rounds_markdown(table: pd.DataFrame, rounds: Sequence[int]) -> str:
 
 
 def _title(row: Mapping[str, Any]) -> str:
-    return row["dataset"] if pd.isna(row["metric"]) else f"{row['dataset']} ({tables.metric_title(row['metric'])})"
+    return f"{row['dataset']} ({tables.metric_title(row['metric'])})" if row["n_seeds"] else row["dataset"]
 
 
 def _score(row: Mapping[str, Any], key: str) -> str:

@@ -113,9 +113,9 @@ def paired(recorded: pd.DataFrame, column: str, first: str, second: str) -> tupl
     return one.loc[seeds], other.loc[seeds]
 
 
-def signed_difference(metric: str | None, value: float, error: float) -> str:
-    """Format a difference of scores with its sign and, where there is one, its standard error."""
-    if metric is None or math.isnan(value):
+def signed_difference(metric: str, value: float, error: float) -> str:
+    """Format a difference of scores with its sign and, where there is one, its standard error; a dash for NaN."""
+    if math.isnan(value):
         return "–"
     text = tables.format_score(metric, value)
     text = text if text.startswith("-") else f"+{text}"

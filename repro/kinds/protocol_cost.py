@@ -86,10 +86,10 @@ def protocol_cost_markdown(table: pd.DataFrame) -> str:
     """Write a `protocol_cost` as a Markdown table."""
     rows = []
     for row in rows_of(table):
-        metric = row["metric"]
-        if pd.isna(metric):
+        if not row["n_seeds"]:
             rows.append([row["dataset"], row["model"], "0", *["–"] * 6, row["note"]])
             continue
+        metric = row["metric"]
         cells = [f"{row['dataset']} ({tables.metric_title(metric)})", row["model"], row["n_seeds"]]
         cells += [tables.format_score(metric, row[f"{name}_mean"]) for name in PROTOCOLS]
         cells += [signed_difference(metric, row["difference"], row["standard_error"]), f"{100 * row['relative']:+.1f}"]

@@ -101,6 +101,13 @@ def test_without_any_run_there_is_a_row_of_dashes() -> None:
     line = ablation.summary_markdown(table).splitlines()[-1]
     assert [cell.strip() for cell in line.strip("|").split("|")] == ["yeast", "paper", "0", *["–"] * 6, "not run"]
     assert ablation.rounds_markdown(table, [10]).splitlines()[-1].count("–") == 1
+    # So there is beside rows that have runs.
+    both = pd.concat([cells_of(1, COMPLETE, RELEASED, dataset="scene"), cells.assign(run_id=["c", "r"])])
+    runs = growth_runs([0.5], [0.5])
+    table = ablation.ablation(both, runs, [record(run_id) for run_id in runs["run_id"]], [10])
+    assert [line.split("|")[1].strip() for line in ablation.summary_markdown(table).splitlines()[2:]] == [
+        "scene (accuracy %)", "yeast"
+    ]  # fmt: skip
 
 
 def protocol_runs(paper: list[float], holdout: list[float], metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -138,7 +145,11 @@ def test_one_seed_and_no_seed_have_no_error() -> None:
     table = protocol_cost.protocol_cost(gap, runs[runs["run_id"] == "h0"])
     (row,) = table.to_dict("records")
     assert (row["n_seeds"], row["note"]) == (0, "not run")
-    assert "not run" in protocol_cost.protocol_cost_markdown(table)
+    table = protocol_cost.protocol_cost(pd.concat([cells, gap.assign(run_id=["x", "y"], model="other")]), runs)
+    dashes = protocol_cost.protocol_cost_markdown(table).splitlines()[-1]
+    assert [cell.strip() for cell in dashes.strip("|").split("|")] == [
+        "yeast", "other", "0", *["–"] * 6, "not run"
+    ]  # fmt: skip
 
 
 def test_pairs_are_in_the_same_order() -> None:
