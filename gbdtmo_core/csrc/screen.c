@@ -15,7 +15,6 @@
 #endif
 #include "screen.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -105,7 +104,7 @@ static double gain_inflation(const gmo_splitter *s) {
 }
 
 /* S of an output. */
-static double denominators(const gmo_splitter *s, const int32_t *total, int32_t j) {
+static double denominator_sum(const gmo_splitter *s, const int32_t *total, int32_t j) {
     const gmo_fixed *fixed = s->fixed;
     double h = fixed->has_hessian ? total[fixed->d + j] * fixed->hessian_unit[j] : total[fixed->count_lane];
     return h + 2 * s->reg_lambda;
@@ -122,7 +121,7 @@ void gmo_screen_prepare(const gmo_splitter *s, gmo_split_node *node) {
     e->n_rows = node->total[fixed->count_lane];
     e->base = e->scale = 0;
     for (int32_t j = 0; j < fixed->d; j++) {
-        double g = node->total[j] * fixed->gradient_unit[j], sum = denominators(s, node->total, j);
+        double g = node->total[j] * fixed->gradient_unit[j], sum = denominator_sum(s, node->total, j);
         double weight = fixed->gradient_unit[j] * fixed->gradient_unit[j] / sum;
         e->base += g * g / sum;
         e->scale = weight > e->scale ? weight : e->scale;
@@ -131,7 +130,7 @@ void gmo_screen_prepare(const gmo_splitter *s, gmo_split_node *node) {
     }
     for (int32_t k = 0; k < e->d; k++) {
         int32_t j = node->outputs[k];
-        double sum = denominators(s, node->total, j), unit = fixed->gradient_unit[j];
+        double sum = denominator_sum(s, node->total, j), unit = fixed->gradient_unit[j];
         double weight = unit * unit / sum / e->scale;
         e->gradient[k] = (float)node->total[j];
         e->weight[k] = (float)(weight * inflation);

@@ -73,7 +73,7 @@ def _load(shape: Mapping[str, Any]) -> BenchData:
     split: Split = data.split(0)
     validation = split.validation if len(np.intersect1d(split.train, split.validation)) == 0 else split.validation[:0]
     X, y = data.X[split.train], data.y[split.train]
-    described = {"source": data.source, "synthetic": False, "sha256": dict(data.sha256)}
+    described = {"source": data.source, "synthetic": data.timing_only, "sha256": dict(data.sha256)}
     parts = (X, y, data.X[split.test], data.y[split.test], data.X[validation], data.y[validation])
     return _bench_data(parts, data.task, data.n_outputs, described)
 

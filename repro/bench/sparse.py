@@ -37,9 +37,7 @@ def table6_frame(measured: Measured, published: pd.DataFrame, published_full: pd
         dataset = cell.config["dataset"]["name"]
         row = {"dataset": dataset, "split": cell.variant, "threads": cell.threads, "n_rounds": len(rounds)}
         row |= {"seconds": sum(rounds) / len(rounds), "published": paper.get((dataset, cell.variant), math.nan)}
-        data = record["measured"]["data"]
-        made_up = data["synthetic"] or "made up" in data["source"]  # a whole shape, or the features of a data set
-        rows.append({**row, "made_up": made_up, "busy": was_busy(record)})
+        rows.append({**row, "made_up": record["measured"]["data"]["synthetic"], "busy": was_busy(record)})
     columns = ["dataset", "split", "threads", "n_rounds", "seconds", "published", "made_up", "busy"]
     frame = pd.DataFrame(rows, columns=columns)
     full = frame[frame["split"] == "full"].set_index(["dataset", "threads"])["seconds"].rename("full")

@@ -1,5 +1,7 @@
 """Made-up data of the benchmarks: sizes, shares and repeatability."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,9 @@ def test_validation_rows_take_no_part_in_training(name: str, monkeypatch: pytest
     data = shapes.load(config)
     assert (len(data.X), len(data.X_test), len(data.X_validation)) == (config.rows, config.test_rows, 10_000)
     assert (data.X.shape[1], data.n_outputs) == (config.features, config.outputs)
+
+
+def test_a_data_set_for_timing_alone_counts_as_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    timing_only = dataclasses.replace(datasets.load("digits"), timing_only=True)
+    monkeypatch.setattr(datasets, "load", lambda name: timing_only)
+    assert shapes.load({"source": "digits", "synthetic": False}).described["synthetic"]
