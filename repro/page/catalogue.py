@@ -104,6 +104,18 @@ PARTS = (
         ),
     ),
     Part(
+        "Rank-SVM and its rivals",
+        (
+            Entry(
+                "ranksvm_toy",
+                "The toy problem",
+                "Three labels in a square, one always there: what a ranking can express and one SVM a label cannot.",
+                "make ranksvm-toy",
+                "ranksvm_toy",
+            ),
+        ),
+    ),
+    Part(
         "Is the difference more than chance?",
         (
             Entry(
