@@ -21,8 +21,8 @@ class GBDTMO(BoostedModel):
     Parameters
     ----------
     label_loss : str
-        What label sets are trained by: "squared_error", as in the paper, or "sigmoid" cross-entropy. Training is stopped
-        on the error or on the cross-entropy of the evaluation rows.
+        What label sets are trained by: "squared_error", as in the paper, or "sigmoid" cross-entropy. Training
+        is stopped on the error or on the cross-entropy of the evaluation rows.
     **parameters
         Those of the estimators.
     """
