@@ -71,9 +71,7 @@ class Stumps:
         }
         return ffi.new("gmo_stumps *", fields)
 
-    def add(
-        self, X: NDArray[np.float64], scores: NDArray[np.float64], first: int, last: int, *, threads: int
-    ) -> None:
+    def add(self, X: NDArray[np.float64], scores: NDArray[np.float64], first: int, last: int, *, threads: int) -> None:
         """Adds the scores of stumps ``first`` to ``last`` to ``scores`` (n, n_labels) in place; ``X`` is (n, m)."""
         rows, out = _pointer("double *", X), _pointer("double *", scores)
         _raise_for(lib.gmo_stumps_add(self._struct(), first, last, rows, *X.shape, threads, out))

@@ -187,7 +187,7 @@ typedef struct {
     int32_t *feature;    /* (n_stumps,) */
     double *threshold;   /* (n_stumps,) */
     double *leaf_scores; /* (n_stumps, 2, n_labels) */
-    double *normalizer;  /* (n_stumps,) factor by which the stump reduced the exponential loss; not read by prediction */
+    double *normalizer; /* (n_stumps,) factor by which the stump reduced the exponential loss; not read by prediction */
 } gmo_stumps;
 
 typedef struct gmo_stump_booster gmo_stump_booster;

@@ -24,13 +24,13 @@ typedef double double8 __attribute__((vector_size(64), may_alias));
 typedef int64_t bits8 __attribute__((vector_size(64), may_alias));
 
 /* Rows that a feature's search takes at a time. */
-#define BLOCK_ROWS 32
+#define BLOCK_ROWS 16
 /* Candidates in a block from which on a bound of all is cheaper than their values. */
 #define BOUNDED_CANDIDATES 4
 /* What rounding may do to a bound or a value, generously. */
 #define SLACK 1e-9
 
-/* Weights of a label or of several, relevant plus irrelevant and relevant minus irrelevant. */
+/* Weights of every label over some rows: W+ plus W-, and W+ minus W-. */
 typedef struct {
     double *sum, *difference; /* (stride,) */
 } sums;
@@ -48,11 +48,11 @@ struct gmo_stump_booster {
     gmo_stump_rows rows;
     double smoothing;
     int32_t n_threads;
-    int64_t stride;      /* labels, padded */
-    uint32_t *order;     /* (n_features, n_rows) rows by value: twice the row, + 1 where the next value is larger */
-    double *log_weight;  /* (n_rows, stride) ln D but for a constant; -infinity in padding */
-    double *weight;      /* (n_rows, stride) Y D but for a factor, rounded */
-    double *unit;        /* (stride,) twice 2^52 units to which a label's weights are rounded, at most */
+    int64_t stride;     /* labels, padded */
+    uint32_t *order;    /* (n_features, n_rows) rows by value: twice the row, + 1 where the next value is larger */
+    double *log_weight; /* (n_rows, stride) ln D but for a constant; -infinity in padding */
+    double *weight;     /* (n_rows, stride) Y D but for a factor, rounded */
+    double *unit;       /* (stride,) powers of two; a label's weights are rounded to multiples of 2^-52 of its own */
     sums total;
     double grand;        /* sum of all weights */
     double *leaf;        /* (2, stride) scores of the stump just found */
@@ -93,7 +93,7 @@ static gmo_status sort_features(gmo_stump_booster *b) {
     sorted_value *sorted = gmo_alloc(size, sizeof *sorted);
     if (!sorted)
         return GMO_ERR_MEMORY;
-#pragma omp parallel num_threads(b->n_threads) if (GMO_PARALLEL(b->n_threads, n * m))
+#pragma omp parallel num_threads(b->n_threads) if (GMO_PARALLEL(b -> n_threads, n * m))
     {
         gmo_range part = gmo_thread_range(m);
         for (int64_t f = part.first; f < part.last; f++)
@@ -210,7 +210,7 @@ static void sum_all(gmo_stump_booster *b) {
 static void find_weights(gmo_stump_booster *b) {
     int64_t n = b->rows.n_rows;
     double largest = largest_of(b->log_weight, n * b->stride);
-#pragma omp parallel num_threads(b->n_threads) if (GMO_PARALLEL(b->n_threads, n * b->stride * 16))
+#pragma omp parallel num_threads(b->n_threads) if (GMO_PARALLEL(b -> n_threads, n * b->stride * 16))
     exponentials(b, largest, gmo_thread_range(n));
     find_units(b);
     round_weights(&b->rows, b->stride, b->unit, b->weight);
@@ -305,7 +305,7 @@ static const searcher *search(gmo_stump_booster *b) {
         b->searchers[t].best = INFINITY;
         b->searchers[t].feature = -1;
     }
-#pragma omp parallel num_threads(b->n_threads) if (GMO_PARALLEL(b->n_threads, b->rows.n_rows * m * b->stride))
+#pragma omp parallel num_threads(b->n_threads) if (GMO_PARALLEL(b -> n_threads, b->rows.n_rows * m * b->stride))
     {
         gmo_range part = gmo_thread_range(m);
         for (int64_t f = part.first; f < part.last; f++)
