@@ -21,11 +21,11 @@ class BoosTexterClassifier(MultiLabelClassifier):
     """Boosted decision stumps that score every label: AdaBoost.MH with real-valued predictions.
 
     A round tests one feature against one threshold, midway between two neighbouring values of the training rows, and
-    gives each label a score on each side, c = 1/2 ln((W+ + smoothing) / (W- + smoothing)), from the weights W+ and W- of
-    the rows for which the label is relevant or not. The stump of the least 2 sum sqrt(W+ W-) is taken; of equal ones that
-    of the lowest feature, then of the lowest threshold. Weights of rows and labels are then multiplied by exp(-c) where
-    the label is relevant and exp(c) where it is not. A label's score is the sum of its c over all rounds. Where no column
-    has two values, a round gives all rows the same scores.
+    gives each label a score on each side, c = 1/2 ln((W+ + smoothing) / (W- + smoothing)), from the weights W+ and W-
+    of the rows for which the label is relevant or not. The stump of the least 2 sum sqrt(W+ W-) is taken; of equal ones
+    that of the lowest feature, then of the lowest threshold. Weights of rows and labels are then multiplied by exp(-c)
+    where the label is relevant and exp(c) where it is not. A label's score is the sum of its c over all rounds. Where
+    no column has two values, a round gives all rows the same scores.
 
     Source: Schapire & Singer, BoosTexter: A boosting-based system for text categorization, Machine Learning 39 (2000);
     the version of real-valued predictions, without abstaining.

@@ -30,8 +30,7 @@ def _coarse(n: int, m: int, q: int, seed: int) -> Problem:
 
 
 def _extreme(n: int, m: int, q: int, seed: int) -> Problem:
-    """Labels that never and always occur, rows with the empty and the full set, two labels that go together, duplicates
-    of rows with other sets, rows that are all zero."""
+    """Labels that never, always or jointly occur, empty and full sets, equal rows with other sets, rows of zeros."""
     X, y = _random(n, m, q, seed)
     y[:, 0], y[:, 1], y[:, 3] = 0, 1, y[:, 2]
     y[:3], y[3:6] = 0, 1
@@ -94,7 +93,7 @@ def test_scores_add_up_over_rounds() -> None:
 
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_normalizers_bound_the_hamming_loss(kind: str) -> None:
-    """Schapire & Singer 1999, theorem 1 and section 7: exponential loss = product of the normalisers >= Hamming loss."""
+    """Schapire & Singer 1999, theorem 1 on pairs: exponential loss = product of normalisers >= Hamming loss."""
     X, y = PROBLEMS[kind](150, 4, 5, 9)
     model = _fit(X, y, n_estimators=40)
     bounds = np.cumprod(model.normalizers_)

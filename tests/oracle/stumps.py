@@ -1,7 +1,7 @@
 """AdaBoost.MH with real-valued decision stumps, in plain NumPy.
 
-Equations of Schapire & Singer, BoosTexter (2000), figure 1 and section 4.1: every feature, every threshold, every side and
-every label is looked at on its own. Sums are correctly rounded (`math.fsum`), so that they do not depend on any order.
+Equations of Schapire & Singer, BoosTexter (2000), figure 1 and section 4.1: every feature, threshold, side and label is
+looked at on its own. Sums are correctly rounded (`math.fsum`), so that they do not depend on any order.
 """
 
 import math
