@@ -107,6 +107,7 @@ static double propose(gmo_qp *qp, int64_t sample) {
     const uint8_t *relevant = problem->relevant + sample * problem->q;
     const double *a = qp->a + sample * problem->q;
     double kappa = 0.5 * (problem->diagonal[sample] + qp->rho), gain = 0;
+    memcpy(qp->fresh, a, (size_t)problem->q * sizeof *a);
     if (!(kappa > 0)) /* no positive semi-definite kernel */
         return 0;
     gmo_scores_read(&qp->scores, sample, qp->s);
