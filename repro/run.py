@@ -15,8 +15,8 @@ from datasets.base import Dataset, Split, check_seed
 from repro import memory, provenance, store
 from repro.curves import staged_curves
 from repro.fitting import Fit, Selection, fit_model, refusal, select
-from repro.metrics import reported_metric, score_all
-from repro.models.base import Model
+from repro.metrics import SET_METRICS, reported_metric, score_all
+from repro.models.base import Array, Model
 from repro.protocol import SELECTION, Protocol, rows
 
 
@@ -137,7 +137,7 @@ def _score(data: Dataset, split: Split, protocol: Protocol, model: Model, clock:
     X_test = data.X[test]
     with clock.measure("predict"):
         predicted = model.predict_scores(X_test)
-    on_test = score_all(data.task, data.y[test], predicted)
+    on_test = score_all(data.task, data.y[test], predicted, _label_sets(data, model, X_test))
     on_validation = None
     if protocol.has_validation:
         validation = rows(split, "validation")
@@ -149,6 +149,10 @@ def _score(data: Dataset, split: Split, protocol: Protocol, model: Model, clock:
         "optimistic": protocol.optimistic,
         "all": on_test,
     }
+
+
+def _label_sets(data: Dataset, model: Model, X: Array) -> Array | None:
+    return model.predict_labels(X) if data.task in SET_METRICS else None
 
 
 def _save_model(model: Model, models_dir: Path, run_id: str) -> str:

@@ -31,9 +31,9 @@ class FitReport:
     history : dict of str to list of float
         The early-stopping metric on the evaluation rows after each round. Where each output stops on its own
         the names end in ``_output_<j>``.
-    solver : dict of str to number or bool
+    solver : dict of str to number, bool or None
         What a solver says of its answer, such as ``primal_objective``, ``dual_objective``, ``duality_gap`` (relative),
-        ``epochs``, ``converged`` and ``n_support``.
+        ``epochs``, ``converged`` and ``n_support``; None where a number is not finite.
     """
 
     construct_seconds: float
@@ -44,7 +44,7 @@ class FitReport:
     n_leaves: int | None = None
     unassigned_fraction: float | None = None
     history: dict[str, list[float]] = field(default_factory=dict)
-    solver: dict[str, float | bool] = field(default_factory=dict)
+    solver: dict[str, float | bool | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
