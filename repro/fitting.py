@@ -3,14 +3,17 @@
 import itertools
 import time
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from hydra.utils import instantiate
+from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
+from sklearn.model_selection import KFold
 
 from datasets.base import Dataset, Split
-from repro.metrics import METRICS, reported_metric
-from repro.models.base import FitReport, Model
+from repro.metrics import METRICS, TASK_METRICS, Metric, reported_metric
+from repro.models.base import BoostedModel, FitReport, LabelModel, Model
 from repro.protocol import SELECTION, Protocol, rows
 
 
@@ -32,9 +35,10 @@ class Selection:
     chosen : dict
         Hyper-parameters chosen; empty if nothing was left open.
     trials : list of dict
-        For each setting tried: ``params``, its ``validation`` score and the ``seconds`` of its fit.
+        For each setting tried: ``params``, its ``validation`` score and the ``seconds`` of its fit or fits; where it
+        was fitted on folds, the score on each of ``folds``, of which ``validation`` is the mean.
     best : Fit or None
-        The fit of the chosen setting under the protocol `SELECTION`.
+        The fit of the chosen setting under the protocol `SELECTION`; None where nothing was chosen, or by folds.
     seconds : float
         Wall time of all trials.
     """
@@ -45,34 +49,94 @@ class Selection:
     seconds: float
 
 
+def refusal(cfg: DictConfig) -> str | None:
+    """Say why the configured model cannot be run under the configured protocol, None if it can."""
+    protocol: Protocol = instantiate(cfg.protocol)
+    stops_early = "early_stopping_rounds" in cfg.model.estimator
+    if stops_early and protocol.stop_rows is None:
+        return (
+            f"the model {cfg.model.name} is stopped early, and the protocol {protocol.name} has no rows to stop on: "
+            "take paper or holdout"
+        )
+    if not stops_early and protocol.stop_rows is not None:
+        return (
+            f"the model {cfg.model.name} is not stopped early, so that it has no use for the rows to stop on of the "
+            f"protocol {protocol.name}: take published_fit or cross_validated"
+        )
+    return None
+
+
 def fit_model(
     cfg: DictConfig, data: Dataset, split: Split, protocol: Protocol, chosen: dict[str, Any] | None = None
 ) -> Fit:
     """Fit the configured model as `protocol` says, with hyper-parameters `chosen` replaced."""
-    model: Model = instantiate(cfg.model.estimator, **(chosen or {}))
-    fit_rows, stop_rows = rows(split, protocol.fit_rows), rows(split, protocol.stop_rows)
-    X, y, X_stop, y_stop = data.X[fit_rows], data.y[fit_rows], data.X[stop_rows], data.y[stop_rows]
-    start = time.perf_counter()
-    report = model.fit(X, y, X_stop, y_stop, task=data.task, n_outputs=data.n_outputs, seed=cfg.seed, n_jobs=cfg.n_jobs)
+    stop = None if protocol.stop_rows is None else rows(split, protocol.stop_rows)
+    return _fit(cfg, data, rows(split, protocol.fit_rows), stop, chosen)
+
+
+def _fit(
+    cfg: DictConfig,
+    data: Dataset,
+    fit_rows: NDArray[Any],
+    stop_rows: NDArray[Any] | None,
+    chosen: dict[str, Any] | None,
+) -> Fit:
+    model: BoostedModel | LabelModel = instantiate(cfg.model.estimator, **(chosen or {}))
+    X, y = data.X[fit_rows], data.y[fit_rows]
+    settings = {"task": data.task, "n_outputs": data.n_outputs, "seed": cfg.seed, "n_jobs": cfg.n_jobs}
+    if isinstance(model, BoostedModel):
+        X_stop, y_stop = data.X[stop_rows], data.y[stop_rows]
+        start = time.perf_counter()
+        report = model.fit(X, y, X_stop, y_stop, **settings)
+    else:
+        start = time.perf_counter()
+        report = model.fit(X, y, **settings)
     return Fit(model, report, time.perf_counter() - start)
 
 
-def select(cfg: DictConfig, data: Dataset, split: Split) -> Selection:
-    """Try the model's ``select`` grid, keep the best setting on the validation rows (ties: the first)."""
+def select(cfg: DictConfig, data: Dataset, split: Split, protocol: Protocol) -> Selection:
+    """Try the model's ``select`` grid and keep the best setting (ties: the first), without the test rows.
+
+    Protocols with folds choose by the mean score over them; those with rows to stop on by the validation rows,
+    whichever rows they stop on themselves; others choose nothing.
+    """
     start = time.perf_counter()
-    metric = METRICS[reported_metric(data.task)]
-    validation = rows(split, SELECTION.stop_rows)
-    X, y = data.X[validation], data.y[validation]
+    by_folds = protocol.chosen_by in TASK_METRICS[data.task]
+    metric = METRICS[protocol.chosen_by if by_folds and protocol.chosen_by else reported_metric(data.task)]
     trials: list[dict[str, Any]] = []
     best: Fit | None = None
     best_trial: dict[str, Any] = {"params": {}}
-    for params in candidates(cfg):
-        fit = fit_model(cfg, data, split, SELECTION, params)
-        score = metric.function(y, fit.model.predict_scores(X))
-        trials.append({"params": params, "validation": score, "seconds": fit.seconds})
-        if best is None or metric.is_better(score, best_trial["validation"]):
-            best, best_trial = fit, trials[-1]
+    for params in candidates(cfg) if protocol.chooses else []:
+        trial, fit = (_try_by_folds if protocol.folds else _try_once)(cfg, data, split, protocol, params, metric)
+        trials.append(trial)
+        if len(trials) == 1 or metric.is_better(trial["validation"], best_trial["validation"]):
+            best, best_trial = fit, trial
     return Selection(best_trial["params"], trials, best, time.perf_counter() - start)
+
+
+def _try_once(
+    cfg: DictConfig, data: Dataset, split: Split, _: Protocol, params: dict[str, Any], metric: Metric
+) -> tuple[dict[str, Any], Fit]:
+    fit = fit_model(cfg, data, split, SELECTION, params)
+    score = _score(fit, data, split.validation, metric)
+    return {"params": params, "validation": score, "seconds": fit.seconds}, fit
+
+
+def _try_by_folds(
+    cfg: DictConfig, data: Dataset, split: Split, protocol: Protocol, params: dict[str, Any], metric: Metric
+) -> tuple[dict[str, Any], None]:
+    numbers = rows(split, protocol.fit_rows)
+    folds = KFold(protocol.folds, shuffle=True, random_state=cfg.seed)
+    scores, seconds = [], 0.0
+    for kept, left_out in folds.split(numbers):
+        fit = _fit(cfg, data, numbers[kept], None, params)
+        scores.append(_score(fit, data, numbers[left_out], metric))
+        seconds += fit.seconds
+    return {"params": params, "validation": fmean(scores), "folds": scores, "seconds": seconds}, None
+
+
+def _score(fit: Fit, data: Dataset, numbers: NDArray[Any], metric: Metric) -> float:
+    return metric.function(data.y[numbers], fit.model.predict_scores(data.X[numbers]))
 
 
 def candidates(cfg: DictConfig) -> list[dict[str, Any]]:

@@ -16,7 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from datasets.base import check_seed
+from repro.fitting import refusal
 from repro.provenance import ROOT
+from repro.run import hyperparameters
 from repro.run import identity as identity_of
 from repro.store import run_id
 
@@ -24,6 +26,7 @@ CONF = ROOT / "conf"
 KINDS_FOLDER = ROOT / "repro" / "kinds"
 RUNS_DIR = "results/runs"
 _ROLES = ("dataset", "model", "protocol", "seed")
+_ESTIMATOR = "model.estimator."
 _NEUTRAL = ("n_jobs", "runs_dir")  # overrides that leave every run what it is
 WITHOUT_RUNS = ("sizes", "split_kinds")
 """Kinds of table that are made from the data or the library alone."""
@@ -44,7 +47,8 @@ class Cell:
         Names of the files under ``conf/``.
     seed : int
     settings : dict
-        Further swept keys and their values, as text.
+        Further swept keys and their values, as text; of hyper-parameters those that the model has and that are not
+        chosen under the protocol.
     run_id : str
     identity : dict
         See `repro.store.run_id`.
@@ -101,8 +105,8 @@ class Plan:
 
     @property
     def setting_names(self) -> list[str]:
-        """The last words of the further swept keys."""
-        return [key.rpartition(".")[2] for key in self.cells[0].settings] if self.cells else []
+        """The last words of the further swept keys, whichever cells have them."""
+        return [key.rpartition(".")[2] for key in dict.fromkeys(key for cell in self.cells for key in cell.settings)]
 
     @property
     def name(self) -> str:
@@ -137,7 +141,8 @@ def make_plan(
     Raises
     ------
     PlanError
-        If the experiment, a data set or a model does not exist, an override does not fit, or nothing is left to run.
+        If the experiment, a data set or a model does not exist, an override does not fit, a model can take none of the
+        protocols, or nothing is left to run.
     """
     _check_names("experiment", [experiment])
     try:
@@ -176,6 +181,7 @@ def _make_plan(
             asked["seed"] = asked.get("seed", [str(base.seed)])[:seeds]
         of_dataset = [key for key in _of_dataset(base) if key not in _swept(overrides) and key in asked]
         cells = _cells(experiment, list(_constant(overrides)), asked, of_dataset, base)
+        _check_used(experiment, _swept(overrides), cells)
     if not cells:
         raise PlanError(f"{' '.join([experiment, *overrides])} has no cells; give each swept key at least one value")
     return Plan(
@@ -282,17 +288,49 @@ def _cells(
             raise PlanError(f"{experiment} needs a {role}: {role}=NAME")
     settings = {key: values for key, values in asked.items() if key not in _ROLES}
     cells: list[Cell] = []
+    refused: dict[str, str] = {}
     for dataset in groups["dataset"]:
         given = [f"experiment={experiment}", *constant, f"dataset={dataset}"]
         if of_dataset:
             own = _sweep_values(_compose(given, with_hydra=True))
             settings |= {key: own[key] for key in of_dataset}
-        for model, protocol, *values in itertools.product(groups["model"], groups["protocol"], *settings.values()):
-            chosen = dict(zip(settings, values, strict=True))
-            overrides = [f"model={model}", f"protocol={protocol}", *(f"{key}={value}" for key, value in chosen.items())]
-            config = _compose([*given, *overrides])
-            cells += _seeded(config, seeds[: _most_seeds(config, dataset)], (dataset, model, protocol), chosen)
+        for model, protocol in itertools.product(groups["model"], groups["protocol"]):
+            names = [*given, f"model={model}", f"protocol={protocol}"]
+            plain = _compose(names)
+            if reason := refusal(plain):
+                refused.setdefault(model, reason)
+                continue
+            for chosen in _combinations(settings, plain):
+                config = _compose([*names, *(f"{key}={value}" for key, value in chosen.items())]) if chosen else plain
+                cells += _seeded(config, seeds[: _most_seeds(config, dataset)], (dataset, model, protocol), chosen)
+    if refusing := [reason for model, reason in refused.items() if model not in {cell.model for cell in cells}]:
+        raise PlanError(f"{experiment}: {refusing[0]}")
     return cells
+
+
+def _combinations(settings: dict[str, list[str]], config: DictConfig) -> Iterator[dict[str, str]]:
+    """Yield the swept settings for one model and protocol, without hyper-parameters that it lacks or chooses itself."""
+    left_open = hyperparameters(config).get("select", {})
+    own = {
+        key: values
+        for key, values in settings.items()
+        if not key.startswith(_ESTIMATOR) or (_has(config, key) and key.removeprefix(_ESTIMATOR) not in left_open)
+    }
+    for values in itertools.product(*own.values()):
+        yield dict(zip(own, values, strict=True))
+
+
+def _has(config: DictConfig, key: str) -> bool:
+    holder, _, name = key.rpartition(".")
+    return name in (OmegaConf.select(config, holder) or {})
+
+
+def _check_used(experiment: str, swept: Iterable[str], cells: Sequence[Cell]) -> None:
+    """Refuse a hyper-parameter swept on request that is none of any model here."""
+    used = {key for cell in cells for key in cell.settings}
+    if unused := [key for key in swept if key.startswith(_ESTIMATOR) and key not in used]:
+        models = ", ".join(dict.fromkeys(cell.model for cell in cells))
+        raise PlanError(f"{experiment}: {unused[0]} is no hyper-parameter left to be swept of {models}")
 
 
 def _of_dataset(base: DictConfig) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -51,7 +52,8 @@ def cell_frame(plan: Plan, store: RunStore, stated: Mapping[str, str] | None = N
             "protocol": cell.protocol,
             "seed": cell.seed,
             "seeds": cell.config["dataset"]["seeds"],
-            **dict(zip(plan.setting_names, cell.settings.values(), strict=True)),
+            **dict.fromkeys(plan.setting_names),
+            **{key.rpartition(".")[2]: value for key, value in cell.settings.items()},
             "run_id": cell.run_id,
             "gap": None if store.has(cell.run_id) else gap_reason(cell, store, stated or {}),
         }
@@ -100,11 +102,14 @@ def run_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         }
         for record in records
     ]
-    return pd.DataFrame(rows, columns=columns).astype({"validation": float, "unassigned_fraction": float})
+    may_lack = ("validation", "unassigned_fraction", "n_trees", "n_leaves", "rounds")
+    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(may_lack, float))
 
 
-def _mean_round(best_round: int | list[int]) -> float:
-    """Where each output stops on its own, the mean over outputs."""
+def _mean_round(best_round: int | list[int] | None) -> float:
+    """Where each output stops on its own, the mean over outputs; NaN for a model without rounds."""
+    if best_round is None:
+        return math.nan
     return sum(best_round) / len(best_round) if isinstance(best_round, list) else float(best_round)
 
 

@@ -14,17 +14,21 @@ import datasets
 from datasets.base import Dataset, Split, check_seed
 from repro import memory, provenance, store
 from repro.curves import staged_curves
-from repro.fitting import Fit, Selection, fit_model, select
-from repro.metrics import reported_metric, score_all
-from repro.models.base import Model
+from repro.fitting import Fit, Selection, fit_model, refusal, select
+from repro.metrics import SET_METRICS, reported_metric, score_all
+from repro.models.base import Array, Model
 from repro.protocol import SELECTION, Protocol, rows
 
 
 def hyperparameters(cfg: DictConfig) -> dict[str, Any]:
-    """Return the resolved hyper-parameters, with the grid of those left open under ``select``."""
+    """Return the resolved hyper-parameters, with the grid of those left open under ``select``.
+
+    A protocol that chooses nothing leaves none open.
+    """
     estimator: Any = OmegaConf.to_container(cfg.model.estimator, resolve=True)
     params = {name: value for name, value in estimator.items() if name != "_target_"}
-    if cfg.model.get("select"):
+    protocol: Protocol = instantiate(cfg.protocol)
+    if cfg.model.get("select") and protocol.chooses:
         params["select"] = OmegaConf.to_container(cfg.model.select, resolve=True)
     return params
 
@@ -71,12 +75,15 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     datasets.DatasetError
         If the data cannot be had, or were made up for timing.
     ValueError
-        If config and data disagree, the seed is no whole number >= 0, or a score is not finite.
+        If config and data disagree, the model cannot take the protocol, the seed is no whole number >= 0, or a score is
+        not finite.
     """
     clock = _Clock()
     cfg = cfg.copy()
     check_seed(cfg.seed)
     OmegaConf.resolve(cfg)  # a cell does the same whether it comes from the command line or from a resolved plan
+    if refused := refusal(cfg):
+        raise ValueError(refused)
     described = provenance.collect(threads=cfg.n_jobs)
     memory.reset_peak()
     with clock.measure("load"):
@@ -85,7 +92,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     data.require_scorable()
     split = data.split(cfg.seed)
     protocol: Protocol = instantiate(cfg.protocol)
-    selection = select(cfg, data, split)
+    selection = select(cfg, data, split, protocol)
     fit = _final_fit(cfg, data, split, protocol, selection)
     scores = _score(data, split, protocol, fit.model, clock)
     peak = memory.peak_mb()
@@ -130,7 +137,7 @@ def _score(data: Dataset, split: Split, protocol: Protocol, model: Model, clock:
     X_test = data.X[test]
     with clock.measure("predict"):
         predicted = model.predict_scores(X_test)
-    on_test = score_all(data.task, data.y[test], predicted)
+    on_test = score_all(data.task, data.y[test], predicted, _label_sets(data, model, X_test))
     on_validation = None
     if protocol.has_validation:
         validation = rows(split, "validation")
@@ -142,6 +149,10 @@ def _score(data: Dataset, split: Split, protocol: Protocol, model: Model, clock:
         "optimistic": protocol.optimistic,
         "all": on_test,
     }
+
+
+def _label_sets(data: Dataset, model: Model, X: Array) -> Array | None:
+    return model.predict_labels(X) if data.task in SET_METRICS else None
 
 
 def _save_model(model: Model, models_dir: Path, run_id: str) -> str:
@@ -163,6 +174,7 @@ def _describe_fit(fit: Fit, selection: Selection, curves: dict[str, list[float]]
         "n_trees": report.n_trees,
         "n_leaves": report.n_leaves,
         "unassigned_fraction": report.unassigned_fraction,
+        "solver": report.solver,
         "history": {**report.history, **curves},
         "selected": selection.chosen,
         "trials": selection.trials,

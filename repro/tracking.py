@@ -325,6 +325,7 @@ def _final_metrics(record: Mapping[str, Any], time: int) -> Iterator[Metric]:
     values |= {key: record[key] for key in ("rounds", "n_trees", "n_leaves", "peak_memory_mb", "unassigned_fraction")}
     best = record["best_round"]
     values["best_round"] = sum(best) / len(best) if isinstance(best, list) else best
+    values |= {f"solver.{name}": value for name, value in record.get("solver", {}).items()}
     for name, value in values.items():
         if value is not None:
             yield Metric(name, float(value), time, 0)

@@ -14,7 +14,7 @@ from hydra.utils import instantiate
 from repro import memory
 from repro.bench import limit, shapes
 from repro.metrics import METRICS, reported_metric
-from repro.models.base import Array, Model, RoundTimes, TimedModel
+from repro.models.base import Array, BoostedModel, RoundTimes, TimedModel
 
 Config = Mapping[str, Any]
 _PREDICTIONS = 5
@@ -97,7 +97,7 @@ def time_to_score(config: Config) -> dict[str, Any]:
         ``metric`` on these rows after each round (empty where there are no validation rows).
     """
     data = shapes.load(config["dataset"])
-    model: Model = instantiate(config["estimator"])
+    model: BoostedModel = instantiate(config["estimator"])
     times = _train(model, data, config)
     metric = reported_metric(data.task)
     n_validation = len(data.X_validation)

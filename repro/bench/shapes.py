@@ -30,7 +30,7 @@ class BenchData:
     X_validation, y_validation : ndarray
         Empty for made-up rows.
     task : str
-        See `repro.models.base.Model.fit`.
+        See `repro.models.base.BoostedModel.fit`.
     n_outputs : int
     described : dict
         ``source``, ``synthetic``, ``sha256``, ``n_train``, ``n_test``, ``n_features``, ``n_outputs``, ``task``.

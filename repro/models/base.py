@@ -12,35 +12,39 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FitReport:
-    """What one fit did.
+    """What one fit did; a field that a model has nothing to say of keeps its default.
 
     Attributes
     ----------
-    best_round : int or list of int
+    construct_seconds, train_seconds : float
+        Wall time of binning, or of what else comes before training, and of training with evaluation.
+    best_round : int or list of int or None
         Number of rounds used for prediction; a list, one an output, where each output stops on its own.
-    rounds : int
+    rounds : int or None
         Number of rounds trained (the largest over outputs).
-    n_trees, n_leaves : int
+    n_trees, n_leaves : int or None
         Trees used for prediction and their leaves.
     unassigned_fraction : float or None
         Mean share of training rows that a tree used for prediction gives no leaf; None if that cannot be.
     history : dict of str to list of float
         The early-stopping metric on the evaluation rows after each round. Where each output stops on its own
         the names end in ``_output_<j>``.
-    construct_seconds, train_seconds : float
-        Wall time of binning and of the boosting rounds, the latter with evaluation.
+    solver : dict of str to number, bool or None
+        What a solver says of its answer, such as ``primal_objective``, ``dual_objective``, ``duality_gap`` (relative),
+        ``epochs``, ``converged`` and ``n_support``; None where a number is not finite.
     """
 
-    best_round: int | list[int]
-    rounds: int
-    n_trees: int
-    n_leaves: int
-    unassigned_fraction: float | None
-    history: dict[str, list[float]]
     construct_seconds: float
     train_seconds: float
+    best_round: int | list[int] | None = None
+    rounds: int | None = None
+    n_trees: int | None = None
+    n_leaves: int | None = None
+    unassigned_fraction: float | None = None
+    history: dict[str, list[float]] = field(default_factory=dict)
+    solver: dict[str, float | bool | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class TimedModel(ABC):
     def train_rounds(
         self, X: Array, y: Array, *, task: str, n_outputs: int, n_rounds: int, seed: int, n_jobs: int
     ) -> RoundTimes:
-        """Train `n_rounds` rounds without evaluation rows; see `Model.fit` for the other parameters."""
+        """Train `n_rounds` rounds without evaluation rows; see `BoostedModel.fit` for the other parameters."""
 
     @abstractmethod
     def predict_scores(self, X: Array) -> Array:
@@ -92,11 +96,34 @@ class TimedModel(ABC):
         """Raw scores just as the library returns them, by so many threads: to time the library alone."""
 
 
-class Model(TimedModel):
-    """A boosted model with early stopping; built from hyper-parameters given by keyword."""
+class Model(ABC):
+    """A model as a run sees it once it is fitted; built from hyper-parameters given by keyword."""
 
     suffix: ClassVar[str]
     """File name ending of a saved model."""
+
+    @abstractmethod
+    def predict_scores(self, X: Array) -> Array:
+        """Raw scores (regression: predictions) at the best round, float64 (n, n_outputs)."""
+
+    @abstractmethod
+    def predict_labels(self, X: Array) -> Array:
+        """The label sets of a model that was fitted for "multilabel", 0 or 1, integers (n, n_outputs)."""
+
+    def staged_scores(self, X: Array) -> Iterator[Array]:
+        """Give raw scores as `predict_scores` does after each round up to the best; a model without rounds has one."""
+        yield self.predict_scores(X)
+
+    @abstractmethod
+    def save(self, path: Path) -> None:
+        """Write the trained model to `path` in the library's own format."""
+
+
+class BoostedModel(Model, TimedModel):
+    """A boosted model with early stopping.
+
+    Its config has ``early_stopping_rounds``, by which a plan knows that it needs rows to stop on.
+    """
 
     @abstractmethod
     def fit(
@@ -130,17 +157,42 @@ class Model(TimedModel):
             Number of threads.
         """
 
-    @abstractmethod
-    def predict_scores(self, X: Array) -> Array:
-        """Raw scores (regression: predictions) at the best round, float64 (n, n_outputs)."""
+    def predict_labels(self, X: Array) -> Array:
+        """The labels whose score is above 1/2: squared error estimates the probability of each."""
+        return (self.predict_scores(X) > 0.5).astype(np.uint8)
 
     @abstractmethod
     def staged_scores(self, X: Array) -> Iterator[Array]:
         """Give raw scores as `predict_scores` does after each round up to the best."""
 
+
+class LabelModel(Model):
+    """A model of class labels or label sets that is fitted on its rows alone, without rows to stop on."""
+
     @abstractmethod
-    def save(self, path: Path) -> None:
-        """Write the trained model to `path` in the library's own format."""
+    def fit(self, X: Array, y: Array, *, task: str, n_outputs: int, seed: int, n_jobs: int) -> FitReport:
+        """Fit on all rows given; the parameters are those of `BoostedModel.fit`.
+
+        Raises
+        ------
+        ValueError
+            For the task "regression", which has no labels.
+        """
+
+
+def indicator_of(y: Array, task: str, n_outputs: int) -> Array:
+    """Return the 0/1 indicator matrix (n, n_outputs) of codes ("multiclass": one label a row) or of label sets.
+
+    Raises
+    ------
+    ValueError
+        For another task.
+    """
+    if task == "multilabel":
+        return np.ascontiguousarray(y, dtype=np.uint8)
+    if task != "multiclass":
+        raise ValueError(f"the task {task!r} has no class labels; this model needs multiclass or multilabel")
+    return np.equal.outer(y, np.arange(n_outputs)).astype(np.uint8)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ from typing import Any
 import catboost as cb
 import numpy as np
 
-from repro.models.base import Array, BoostingParameters, FitReport, Model, RoundTimes
+from repro.models.base import Array, BoostedModel, BoostingParameters, FitReport, RoundTimes
 
 
-class CatBoost(Model):
+class CatBoost(BoostedModel):
     """CatBoost with MultiClass or MultiRMSE; what our parameters do not name keeps CatBoost's default, but for chance.
 
     Its trees are symmetric: all nodes of a level share one split, so a tree of depth h has 2^h leaves. The depth is

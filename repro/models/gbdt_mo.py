@@ -8,18 +8,31 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gbdtmo_core import GBDTMOClassifier, GBDTMORegressor
-from repro.models.base import Array, FitReport, Model, RoundTimes
+from repro.models.base import Array, BoostedModel, FitReport, RoundTimes
 
 # Parts of `training_profile_` that add up to its "total", but for what no part names.
 PARTS = ("gradient", "rounding", "histogram", "split", "partition", "leaf", "evaluation")
+_LABEL_LOSSES = ("squared_error", "sigmoid")
 
 
-class GBDTMO(Model):
-    """Boosted multi-output trees of `gbdtmo_core`; keywords are those of its estimators."""
+class GBDTMO(BoostedModel):
+    """Boosted multi-output trees of `gbdtmo_core`.
+
+    Parameters
+    ----------
+    label_loss : str
+        What label sets are trained by: "squared_error", as in the paper, or "sigmoid" cross-entropy. Training
+        is stopped on the error or on the cross-entropy of the evaluation rows.
+    **parameters
+        Those of the estimators.
+    """
 
     suffix = ".npz"
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, *, label_loss: str = "squared_error", **parameters: Any) -> None:
+        if label_loss not in _LABEL_LOSSES:
+            raise ValueError(f"label_loss must be one of {', '.join(_LABEL_LOSSES)}, not {label_loss!r}")
+        self._label_loss = label_loss
         self._parameters = parameters
         self._estimator: GBDTMOClassifier | GBDTMORegressor | None = None
         self._n_outputs = 0
@@ -37,11 +50,14 @@ class GBDTMO(Model):
         seed: int,
         n_jobs: int,
     ) -> FitReport:
-        """See `Model.fit`; the estimators draw no random numbers, so `seed` has no effect."""
+        """See `BoostedModel.fit`; the estimators draw no random numbers, so `seed` has no effect."""
         self._n_outputs, self._n_jobs = n_outputs, n_jobs
         if task == "multiclass":
             classifier = GBDTMOClassifier(**self._parameters, eval_metric="accuracy", n_jobs=n_jobs)
             self._estimator = classifier.fit(X, y, eval_set=(X_eval, y_eval), classes=np.arange(n_outputs))
+        elif self._by_sigmoid(task):
+            classifier = GBDTMOClassifier(**self._parameters, eval_metric="log_loss", n_jobs=n_jobs)
+            self._estimator = classifier.fit(X, y, eval_set=(X_eval, y_eval))
         else:
             regressor = GBDTMORegressor(**self._parameters, eval_metric="rmse", n_jobs=n_jobs)
             self._estimator = regressor.fit(X, y, eval_set=(X_eval, y_eval))
@@ -54,6 +70,8 @@ class GBDTMO(Model):
         parameters = {**self._parameters, "n_estimators": n_rounds, "early_stopping_rounds": None, "n_jobs": n_jobs}
         if task == "multiclass":
             self._estimator = GBDTMOClassifier(**parameters).fit(X, y, classes=np.arange(n_outputs))
+        elif self._by_sigmoid(task):
+            self._estimator = GBDTMOClassifier(**parameters).fit(X, y)
         else:
             self._estimator = GBDTMORegressor(**parameters).fit(X, y)
         profile = {name: np.asarray(values).tolist() for name, values in self._estimator.training_profile_.items()}
@@ -66,6 +84,9 @@ class GBDTMO(Model):
             histogram_pool_mb=float(self._estimator.histogram_pool_mb),
         )
 
+    def _by_sigmoid(self, task: str) -> bool:
+        return task == "multilabel" and self._label_loss == "sigmoid"
+
     def raw_scores(self, X: Array, n_jobs: int) -> Array:
         estimator = self._fitted()
         estimator.n_jobs = n_jobs
@@ -74,6 +95,12 @@ class GBDTMO(Model):
 
     def predict_scores(self, X: Array) -> Array:
         return self._columns(self.raw_scores(X, self._n_jobs))
+
+    def predict_labels(self, X: Array) -> Array:
+        """The labels whose probability is above 1/2: raw scores above 0 of sigmoids, above 1/2 of squared error."""
+        if isinstance(self._fitted(), GBDTMOClassifier):
+            return (self.predict_scores(X) > 0).astype(np.uint8)
+        return super().predict_labels(X)
 
     def one_row_calls(self, row: Array) -> tuple[Callable[[], object], Callable[[], object]]:
         """Give two calls to be timed: ``predict`` of `row`, and what scikit-learn itself checks of it before."""

@@ -9,12 +9,12 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 
-from repro.models.base import Array, BoostingParameters, FitReport, Model, RoundTimes
+from repro.models.base import Array, BoostedModel, BoostingParameters, FitReport, RoundTimes
 
 Curves = dict[str, list[float]]
 
 
-class LightGBM(Model):
+class LightGBM(BoostedModel):
     """LightGBM as the authors' scripts (GBDTMO-EX, commit 1daa6ba) run it.
 
     What they leave out keeps LightGBM's default: boost_from_average, and min_sum_hessian_in_leaf beside the

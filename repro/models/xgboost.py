@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from repro.models.base import Array, BoostingParameters, FitReport, Model, RoundTimes
+from repro.models.base import Array, BoostedModel, BoostingParameters, FitReport, RoundTimes
 
 
-class XGBoost(Model):
+class XGBoost(BoostedModel):
     """Histogram boosting by XGBoost's native interface, which accepts a training part that lacks a class.
 
     Parameters

@@ -182,6 +182,7 @@ def _scored(record: Mapping[str, Any]) -> dict[str, str]:
         "trees": _text(record["n_trees"]),
         "leaves": _text(record["n_leaves"]),
         "rows without a leaf": _share(record["unassigned_fraction"]),
+        "duality gap": _text(record.get("solver", {}).get("duality_gap")),
         "train s": _text(record["seconds"]["train"]),
     }
 

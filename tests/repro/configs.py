@@ -16,6 +16,11 @@ def names(group: str) -> list[str]:
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
+def stops_early(model: str) -> bool:
+    """Whether a model is one that protocols with rows to stop on are for."""
+    return "early_stopping_rounds" in compose_config("dataset=digits", f"model={model}").model.estimator
+
+
 def compose_config(*overrides: str) -> DictConfig:
     """Compose the project's config with overrides."""
     GlobalHydra.instance().clear()
