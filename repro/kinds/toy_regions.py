@@ -24,11 +24,11 @@ SIDE = 200
 LEGEND = """\
 Each seed draws 50 points of the unit square, trains on them and is scored on the same: what can be expressed, not what
 is learned. Mean ± sample standard deviation over seeds; *all right*: share of seeds on which no label of any point is
-wrong. All SVMs are linear, with a hard margin or, where a label cannot be separated, as hard a one as the solver can
-do. How label sets come from scores: `threshold`, the labels above a threshold that is fitted to the scores by least
-squares; `size_hard_margin`, as many of the best labels as an SVM of the inputs says; `size_least_squares`, as a linear
-regression of the inputs says, rounded. The paper has a size predictor for Rank-SVM, and does not say how Binary-SVM's
-sets are made."""
+wrong. Both are linear; Rank-SVM has a hard margin, Binary-SVM, whose labels 2 and 3 cannot be separated from the rest,
+a C of {C:,g}. How label sets come from scores: `threshold`, the labels above a threshold that is fitted to the scores
+by least squares; `size_hard_margin`, as many of the best labels as an SVM of the inputs says; `size_least_squares`, as
+a linear regression of the inputs says, rounded. The paper has a size predictor for Rank-SVM, and does not say how
+Binary-SVM's sets are made."""
 PICTURE = """\
 Predicted label sets of seed {seed}, whose points have the colours of their own sets; the lines part the true sets (that
 x1 + x2 = 1 parts labels 2 and 3 is assumed). Drawn from models fitted once more; above each, its Hamming loss."""
@@ -38,7 +38,7 @@ def pages(evidence: Evidence) -> list[Page]:
     """Make one table with its picture."""
     plan = evidence.plan
     table = toy_table(evidence.cells, loss_frame(evidence.records), evidence.published())
-    text = f"{toy_markdown(table)}\n\n{LEGEND}"
+    text = f"{toy_markdown(table)}\n\n{LEGEND.format(C=plan.table['C']['binary_svm'])}"
     recorded = set(evidence.runs["run_id"])
     seed = plan.table["picture_seed"]
     cells = [cell for cell in plan.cells if cell.seed == seed and cell.run_id in recorded]
