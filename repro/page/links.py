@@ -9,7 +9,13 @@ from repro.page.records import RecordFile
 
 REFERENCE = "gbdt_mo"
 """What tables of differences compare with."""
-_KEYS = {"data set": "dataset", "method": "model", "doubled": "variant", "2,000 rows × 50 features": "variant"}
+_KEYS = {
+    "data set": "dataset",
+    "method": "model",
+    "rounds": "n_estimators",
+    "doubled": "variant",
+    "2,000 rows × 50 features": "variant",
+}
 """Headings that name a part of a cell's key by another word."""
 _NAMING = {"dataset", "shape", "model", "protocol", "against", "split", "where", "data", "threads", "variant", "rate"}
 """Columns, and swept settings beside them, that say what a row is of."""
