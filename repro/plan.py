@@ -30,7 +30,7 @@ _ESTIMATOR = "model.estimator."
 _NEUTRAL = ("n_jobs", "runs_dir")  # overrides that leave every run what it is
 WITHOUT_RUNS = ("sizes", "split_kinds")
 """Kinds of table that are made from the data or the library alone."""
-_WITHOUT_PUBLISHED = ("grid", "curves", "first_trees", "split_kinds", "ablation", "protocol_cost")
+_WITHOUT_PUBLISHED = ("grid", "curves", "first_trees", "split_kinds", "ablation", "protocol_cost", "families")
 
 
 class PlanError(ValueError):

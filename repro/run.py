@@ -15,9 +15,12 @@ from datasets.base import Dataset, Split, check_seed
 from repro import memory, provenance, store
 from repro.curves import staged_curves
 from repro.fitting import Fit, Selection, fit_model, refusal, select
-from repro.metrics import SET_METRICS, reported_metric, score_all
+from repro.metrics import METRICS, SET_METRICS, reported_metric, score_all
 from repro.models.base import Array, Model
 from repro.protocol import SELECTION, Protocol, rows
+
+ROW_METRIC = "label_ranking_loss"
+"""The score that ``row_scores`` records of each test row."""
 
 
 def hyperparameters(cfg: DictConfig) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def identity(cfg: DictConfig) -> dict[str, Any]:
         "model": cfg.model.name,
         "params": hyperparameters(cfg),
         "seed": check_seed(cfg.seed),
-        **({"curves": True} if cfg.get("curves") else {}),
+        **{name: True for name in ("curves", "row_scores") if cfg.get(name)},
     }
 
 
@@ -58,7 +61,8 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     ----------
     cfg : DictConfig
         With ``dataset``, ``model``, ``protocol`` (one file each of ``conf/``), ``seed`` and ``n_jobs``; ``curves`` asks
-        for `repro.curves.staged_curves` in the record's ``history``.
+        for `repro.curves.staged_curves` in the record's ``history``, ``row_scores`` for the label ranking loss of each
+        test row in the order of the split.
     models_dir : Path, optional
         Folder that the trained model is written to, as ``<run_id>`` with the ending of its format. None: the
         model is not kept.
@@ -97,6 +101,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     scores = _score(data, split, protocol, fit.model, clock)
     peak = memory.peak_mb()
     curves = staged_curves(fit.model, data, split, protocol) if cfg.get("curves") else {}
+    by_row = {"row_scores": _row_scores(data, split, fit.model)} if cfg.get("row_scores") else {}
     run_identity = identity(cfg)
     run_id = store.run_id(run_identity)
     artifacts = {"model": _save_model(fit.model, models_dir, run_id)} if models_dir is not None else {}
@@ -106,6 +111,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
         "identity": run_identity,
         "config": OmegaConf.to_container(cfg),
         "scores": scores,
+        **by_row,
         **_describe_fit(fit, selection, curves),
         "seconds": _seconds(clock, selection, fit),
         "peak_memory_mb": peak,
@@ -149,6 +155,15 @@ def _score(data: Dataset, split: Split, protocol: Protocol, model: Model, clock:
         "optimistic": protocol.optimistic or split.resubstitution,
         "all": on_test,
     }
+
+
+def _row_scores(data: Dataset, split: Split, model: Model) -> dict[str, list[float]]:
+    if data.task not in SET_METRICS:
+        raise ValueError(f"row_scores are of label sets; {data.name} has the task {data.task!r}")
+    test = rows(split, "test")
+    truth, predicted = data.y[test], model.predict_scores(data.X[test])
+    losses = [METRICS[ROW_METRIC].function(truth[[row]], predicted[[row]]) for row in range(len(test))]
+    return {ROW_METRIC: [round(loss, 9) for loss in losses]}
 
 
 def _label_sets(data: Dataset, model: Model, X: Array) -> Array | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,16 @@ def signed_difference(metric: str, value: float, error: float) -> str:
     text = tables.format_score(metric, value)
     text = text if text.startswith("-") else f"+{text}"
     return text if math.isnan(error) else f"{text} ± {tables.format_score(metric, error)}"
+
+
+def all_scores(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a row a record: ``run_id`` and a column for each score of the test rows, as recorded."""
+    return pd.DataFrame([{"run_id": record["run_id"], **record["scores"]["all"]} for record in records])
+
+
+def chosen_text(record: Mapping[str, Any]) -> str:
+    """Write what was chosen for a run, such as ``C 0.3``; empty if nothing was left open."""
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in record["selected"].items())
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

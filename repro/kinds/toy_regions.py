@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ import datasets
 from datasets.ranksvm_toy import BOUNDARIES
 from repro import figures
 from repro.fitting import fit_model
-from repro.kinds.base import Evidence, Page, image, rows_of
+from repro.kinds.base import Evidence, Page, all_scores, image, rows_of
 from repro.metrics import hamming_loss
 from repro.plan import Cell
 
 SIDE = 200
+_LOSSES = ["hamming_loss", "label_ranking_loss"]
 LEGEND = """\
 Each seed draws 50 points of the unit square, trains on them and is scored on the same: what can be expressed, not what
 is learned. Mean ± sample standard deviation over seeds; *all right*: share of seeds on which no label of any point is
@@ -37,7 +38,7 @@ x1 + x2 = 1 parts labels 2 and 3 is assumed). Drawn from models fitted once more
 def pages(evidence: Evidence) -> list[Page]:
     """Make one table with its picture."""
     plan = evidence.plan
-    table = toy_table(evidence.cells, loss_frame(evidence.records), evidence.published())
+    table = toy_table(evidence.cells, all_scores(evidence.records), evidence.published())
     text = f"{toy_markdown(table)}\n\n{LEGEND.format(C=plan.table['C']['binary_svm'])}"
     recorded = set(evidence.runs["run_id"])
     seed = plan.table["picture_seed"]
@@ -49,24 +50,15 @@ def pages(evidence: Evidence) -> list[Page]:
     return [Page(plan.name, text, table, drawings)]
 
 
-def loss_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Take the losses of each record: ``run_id``, ``hamming_loss``, ``label_ranking_loss``."""
-    names = ["hamming_loss", "label_ranking_loss"]
-    rows = [
-        {"run_id": record["run_id"], **{name: record["scores"]["all"][name] for name in names}} for record in records
-    ]
-    return pd.DataFrame(rows, columns=["run_id", *names])
-
-
-def toy_table(cells: pd.DataFrame, losses: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def toy_table(cells: pd.DataFrame, scores: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Average losses over seeds.
 
     Parameters
     ----------
     cells : DataFrame
         Planned cells, with ``label_sets``.
-    losses : DataFrame
-        See `loss_frame`.
+    scores : DataFrame
+        ``run_id``, ``hamming_loss`` and ``label_ranking_loss`` of the recorded runs.
     published : DataFrame
         ``model``, ``label_set`` (empty: not told), ``value``.
 
@@ -77,7 +69,7 @@ def toy_table(cells: pd.DataFrame, losses: pd.DataFrame, published: pd.DataFrame
         standard deviation ``hamming_loss_sd``; ``all_right``, the share of seeds with a loss of 0;
         ``label_ranking_loss``; ``published``; ``note``, why runs are missing.
     """
-    joined = cells.merge(losses, on="run_id", how="left")
+    joined = cells.merge(scores.reindex(columns=["run_id", *_LOSSES]), on="run_id", how="left")
     told = {row["model"]: row for row in rows_of(published)}
     rows = []
     for (model, label_sets), own in joined.groupby(["model", "label_sets"], sort=False):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gbdtmo_core import RankSVMClassifier
+from gbdtmo_core.ranksvm import RankSVMClassifier
 from repro.models.base import FitReport
 from repro.models.label_estimator import LabelEstimator, finite
 

@@ -61,7 +61,7 @@ def test_a_published_value_stands_beside_its_own_way_to_label_sets_alone() -> No
 def test_without_runs_there_is_a_table_of_gaps() -> None:
     cells = cells_of(1, "a", gaps={"a0": "not run"}).assign(label_sets="threshold")
     published = pd.DataFrame([{"model": "a", "label_set": math.nan, "value": 0.08}])
-    table = toy_regions.toy_table(cells, toy_regions.loss_frame([]), published)
+    table = toy_regions.toy_table(cells, pd.DataFrame(), published)
     assert (table["n_seeds"].item(), table["note"].item()) == (0, "not run")
     assert "| – " in toy_regions.toy_markdown(table)
 
