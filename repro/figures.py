@@ -303,7 +303,7 @@ def label_regions(
     shown = sorted({int(code) for values in (own, *areas.values()) for code in np.unique(values)})
     with mpl.rc_context(_STYLE):
         height = math.ceil(len(panels) / columns)
-        figure = Figure(figsize=(2.7 * columns, 2.8 * height + 0.4), layout="constrained")
+        figure = Figure(figsize=(2.7 * columns, 2.8 * height + 0.5), layout="constrained")
         for place, (title, area) in enumerate(areas.items(), 1):
             axes = figure.add_subplot(height, columns, place, aspect="equal")
             picture = np.array(colours)[area]
@@ -313,7 +313,7 @@ def label_regions(
             axes.scatter(*X.T, s=14, c=[colours[code] for code in own], edgecolors="black", linewidths=0.5)
             axes.set(title=title, xticks=[0, 1], yticks=[0, 1], xlim=(0, 1), ylim=(0, 1))
         patches = [Patch(color=colours[code], label=_set_name(code, names)) for code in shown]
-        figure.legend(handles=patches, ncols=len(patches), loc="outside lower center")
+        figure.legend(handles=patches, ncols=min(4, len(patches)), loc="outside lower center")
         return _rendered(figure)
 
 
