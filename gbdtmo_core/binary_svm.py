@@ -153,7 +153,11 @@ class BinarySVMClassifier(MultiLabelClassifier):
             self.support_vectors_ = X[self.support_]
         if self.kernel == "linear":
             self.coef_ = np.ascontiguousarray((self.support_vectors_.T @ self.dual_coef_.T).T)
-        return None if gram is None else gram[:, self.support_] @ self.dual_coef_.T + self.intercept_
+        if gram is None:
+            return None
+        coefficients = np.zeros((len(gram), len(self.intercept_)))
+        coefficients[self.support_] = self.dual_coef_.T
+        return np.asarray(gram @ coefficients + self.intercept_)
 
     def _make_kernel(self, X: Any) -> Kernel:
         return make_kernel(self.kernel, X, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
@@ -170,8 +174,8 @@ class BinarySVMClassifier(MultiLabelClassifier):
             check_symmetric(gram)
             if is_indefinite(gram):
                 warnings.warn(
-                    "the kernel is not positive semi-definite: the SVMs are stationary points of their duals, which need "
-                    "not be optimal. Use a kernel that is, or add a constant to the diagonal.",
+                    "the kernel is not positive semi-definite: the solver ends at stationary points that "
+                    "need not be optimal. Use a kernel that is, or add a constant to the diagonal.",
                     stacklevel=5,
                 )
         return gram
