@@ -93,7 +93,7 @@ def test_scores_add_up_over_rounds() -> None:
 
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_normalizers_bound_the_hamming_loss(kind: str) -> None:
-    """Schapire & Singer 1999, theorem 1 on pairs of row and label: exponential loss = product of normalisers >= Hamming loss."""
+    """Schapire & Singer 1999, theorem 1 on pairs: exponential loss = product of normalisers >= Hamming loss."""
     X, y = PROBLEMS[kind](150, 4, 5, 9)
     model = _fit(X, y, n_estimators=40)
     bounds = np.cumprod(model.normalizers_)
