@@ -112,7 +112,7 @@ class BoosTexterClassifier(MultiLabelClassifier):
             return float(self.smoothing)
         with np.errstate(over="ignore"):
             n = float(len(indicator)) if sample_weight is None else float(sample_weight.sum())
-        smoothing = 1 / (n * indicator.shape[1])
+        smoothing: float = 1 / (n * indicator.shape[1])
         if not 0 < smoothing < np.inf:
             raise ValueError(
                 f"sample_weight sums to {n}, too extreme for smoothing=None: rescale it, or set smoothing."
