@@ -2,7 +2,15 @@
 
 from gbdtmo_core._trees import Tree
 from gbdtmo_core.binary_svm import BinarySVMClassifier
+from gbdtmo_core.boostexter import BoosTexterClassifier
 from gbdtmo_core.boosting import GBDTMOClassifier, GBDTMORegressor
 from gbdtmo_core.persistence import load_model
 
-__all__ = ["BinarySVMClassifier", "GBDTMOClassifier", "GBDTMORegressor", "Tree", "load_model"]
+__all__ = [
+    "BinarySVMClassifier",
+    "BoosTexterClassifier",
+    "GBDTMOClassifier",
+    "GBDTMORegressor",
+    "Tree",
+    "load_model",
+]

@@ -237,6 +237,43 @@ void gmo_ranksvm_free(gmo_ranksvm *machine); /* NULL is fine */
 
 /* Threads OpenMP would use by itself (OMP_NUM_THREADS, affinity). */
 int32_t gmo_threads_max(void);
+
+/* ---- AdaBoost.MH with decision stumps (csrc/stumps.c names the source and the equations) ---- */
+
+/* Rows to train on. x: (n_rows, n_features), finite. indicator: (n_rows, n_labels), 1 where a label is relevant, else 0.
+ * weight: (n_rows,), positive and finite; NULL: all 1. */
+typedef struct {
+    const double *x;
+    const uint8_t *indicator;
+    const double *weight;
+    int64_t n_rows, n_features;
+    int32_t n_labels;
+} gmo_stump_rows;
+
+/* Stumps in the order of the rounds. A row is on side 1 of a stump if its value of the feature is > threshold, else on side
+ * 0, and gets that side's scores. Where no feature could be split the feature is -1, and all rows are on side 0. */
+typedef struct {
+    int64_t n_stumps;
+    int32_t n_labels;
+    int32_t *feature;    /* (n_stumps,) */
+    double *threshold;   /* (n_stumps,) */
+    double *leaf_scores; /* (n_stumps, 2, n_labels) */
+    double *normalizer; /* (n_stumps,) factor by which the stump reduced the exponential loss; not read by prediction */
+} gmo_stumps;
+
+typedef struct gmo_stump_booster gmo_stump_booster;
+
+/* A booster borrows the arrays of rows until it is freed. smoothing > 0 is added to both weights of a side's label, where
+ * all weights sum to 1. *out is NULL on failure. */
+gmo_status gmo_stump_booster_create(const gmo_stump_rows *rows, double smoothing, int32_t n_threads,
+                                    gmo_stump_booster **out);
+/* Runs the next last - first rounds and writes stumps first .. last. */
+gmo_status gmo_stump_booster_boost(gmo_stump_booster *booster, const gmo_stumps *stumps, int64_t first, int64_t last);
+void gmo_stump_booster_free(gmo_stump_booster *booster); /* NULL is fine */
+
+/* Adds the scores of stumps first .. last to scores (n_rows, n_labels). x: (n_rows, n_features). */
+gmo_status gmo_stumps_add(const gmo_stumps *stumps, int64_t first, int64_t last, const double *x, int64_t n_rows,
+                          int64_t n_features, int32_t n_threads, double *scores);
 /* [cffi: end] */
 
 #define GMO_NO_LEAF INT32_MIN
