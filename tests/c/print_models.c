@@ -101,10 +101,38 @@ static void print(const gmo_params *params, int32_t d, bool small_leaves) {
            params->top_k, params->exact_hessian, small_leaves, (unsigned long long)train(params, d));
 }
 
+/* Stumps of a few rounds, on rows whose values are their bins. */
+static uint64_t boost_stumps(int32_t q) {
+    enum { ROUNDS = 8 };
+    static double x[N * M], threshold[ROUNDS], leaf_scores[ROUNDS * 2 * MAX_D], normalizer[ROUNDS], scores[N * MAX_D];
+    static uint8_t indicator[N * MAX_D];
+    static int32_t feature[ROUNDS];
+    for (int i = 0; i < N * M; i++)
+        x[i] = bins[i];
+    for (int i = 0; i < N * q; i++) {
+        indicator[i] = values[i] > 0;
+        scores[i] = 0;
+    }
+    gmo_stump_rows rows = {x, indicator, NULL, N, M, q};
+    gmo_stumps stumps = {ROUNDS, q, feature, threshold, leaf_scores, normalizer};
+    gmo_stump_booster *booster;
+    if (gmo_stump_booster_create(&rows, 1.0 / (N * q), 1, &booster) != GMO_OK ||
+        gmo_stump_booster_boost(booster, &stumps, 0, ROUNDS) != GMO_OK ||
+        gmo_stumps_add(&stumps, 0, ROUNDS, x, N, M, 1, scores) != GMO_OK)
+        exit(1);
+    gmo_stump_booster_free(booster);
+    uint64_t hash = hash_bytes(14695981039346656037u, feature, (int64_t)sizeof feature);
+    hash = hash_bytes(hash, threshold, (int64_t)sizeof threshold);
+    hash = hash_bytes(hash, normalizer, (int64_t)sizeof normalizer);
+    hash = hash_bytes(hash, leaf_scores, (int64_t)sizeof *leaf_scores * ROUNDS * 2 * q);
+    return hash_bytes(hash, scores, (int64_t)sizeof *scores * N * q);
+}
+
 int main(void) {
     static const int32_t widths[] = {1, 3, 10, 16, 24, 70};
     for (int w = 0; w < 6; w++) {
         make_rows(widths[w]);
+        printf("%d labels, stumps: %016llx\n", widths[w], (unsigned long long)boost_stumps(widths[w]));
         for (int32_t small_leaves = 0; small_leaves < 2; small_leaves++) {
             for (int32_t loss = GMO_LOSS_SQUARED; loss <= GMO_LOSS_SIGMOID; loss++)
                 for (int32_t top_k = 0; top_k <= 4; top_k += 2) {
