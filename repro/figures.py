@@ -310,7 +310,7 @@ def label_regions(
             axes.imshow(picture, extent=(0, 1, 0, 1), origin="lower", alpha=0.4, interpolation="nearest")
             for start, end in lines:
                 axes.plot(*zip(start, end, strict=True), color="black", linewidth=1)
-            axes.scatter(*X.T, s=14, c=[colours[code] for code in own], edgecolors="black", linewidths=0.5)
+            axes.scatter(X[:, 0], X[:, 1], s=14, c=[colours[code] for code in own], edgecolors="black", linewidths=0.5)
             axes.set(title=title, xticks=[0, 1], yticks=[0, 1], xlim=(0, 1), ylim=(0, 1))
         patches = [Patch(color=colours[code], label=_set_name(code, names)) for code in shown]
         figure.legend(handles=patches, ncols=min(4, len(patches)), loc="outside lower center")

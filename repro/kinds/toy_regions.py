@@ -72,7 +72,8 @@ def toy_table(cells: pd.DataFrame, scores: pd.DataFrame, published: pd.DataFrame
     joined = cells.merge(scores.reindex(columns=["run_id", *_LOSSES]), on="run_id", how="left")
     told = {row["model"]: row for row in rows_of(published)}
     rows = []
-    for (model, label_sets), own in joined.groupby(["model", "label_sets"], sort=False):
+    for key, own in joined.groupby(["model", "label_sets"], sort=False):
+        model, label_sets = map(str, key)
         loss = own["hamming_loss"].dropna()
         paper = told.get(model)
         applies = paper is not None and (pd.isna(paper["label_set"]) or label_sets.startswith(paper["label_set"]))
