@@ -98,8 +98,7 @@ class BoosTexterClassifier(MultiLabelClassifier):
     def _fit_scores(
         self, X: NDArray[np.float64], indicator: NDArray[np.uint8], sample_weight: NDArray[np.float64] | None
     ) -> None:
-        n = len(X) if sample_weight is None else float(sample_weight.sum())
-        self.smoothing_ = 1 / (n * indicator.shape[1]) if self.smoothing is None else float(self.smoothing)
+        self.smoothing_ = self._choose_smoothing(indicator, sample_weight)
         stumps = Stumps.empty(self.n_estimators, indicator.shape[1])
         threads = _lib.n_threads(self.n_jobs)
         with StumpBooster(X, indicator, sample_weight, smoothing=self.smoothing_, threads=threads) as booster:
@@ -107,6 +106,18 @@ class BoosTexterClassifier(MultiLabelClassifier):
         self._stumps = stumps
         self.feature_, self.threshold_ = stumps.feature, stumps.threshold
         self.leaf_scores_, self.normalizers_ = stumps.leaf_scores, stumps.normalizer
+
+    def _choose_smoothing(self, indicator: NDArray[np.uint8], sample_weight: NDArray[np.float64] | None) -> float:
+        if self.smoothing is not None:
+            return float(self.smoothing)
+        with np.errstate(over="ignore"):
+            n = float(len(indicator)) if sample_weight is None else float(sample_weight.sum())
+        smoothing: float = 1 / (n * indicator.shape[1])
+        if not 0 < smoothing < np.inf:
+            raise ValueError(
+                f"sample_weight sums to {n}, too extreme for smoothing=None: rescale it, or set smoothing."
+            )
+        return smoothing
 
     def _boost(self, booster: StumpBooster, stumps: Stumps) -> None:
         """Boosts to the end, a round a call so that an interrupt is seen."""
@@ -118,9 +129,13 @@ class BoosTexterClassifier(MultiLabelClassifier):
                 print(f"[{round_ + 1}] exponential loss: {loss:.6g}")
 
     def _fit_checked(self, rows: Any, labels: Labels, weight: NDArray[np.float64] | None) -> None:
-        super()._fit_checked(rows, labels, weight)
-        if self.label_set == "sign" and self.label_set_ is not None:
-            self.label_set_ = ThresholdRule(np.zeros(len(self.classes_)), 0.0)
+        if self.label_set != "sign":
+            super()._fit_checked(rows, labels, weight)
+            return
+        self._fit_scores(rows, labels.indicator, weight)
+        self.classes_ = labels.classes
+        self._single_label = labels.form == "single"
+        self.label_set_ = None if self._single_label else ThresholdRule(np.zeros(len(labels.classes)), 0.0)
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = np.zeros((len(X), self.leaf_scores_.shape[2]))

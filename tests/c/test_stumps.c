@@ -76,7 +76,8 @@ static double update(const gmo_stump_rows *rows, const gmo_stumps *stumps, int64
 }
 
 static void stumps_are_the_best_of_all(void) {
-    static const int32_t sizes[][3] = {{2, 1, 1}, {15, 2, 2}, {60, 5, 7}, {40, 9, 8}, {50, 3, 9}, {90, 2, 20}};
+    static const int32_t sizes[][3] = {{2, 1, 1},  {15, 2, 2},  {60, 5, 7}, {40, 9, 8},
+                                       {50, 3, 9}, {90, 2, 20}, {300, 4, 3}};
     static double d[MAX_N * MAX_Q];
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         memory m;

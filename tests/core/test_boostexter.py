@@ -135,6 +135,14 @@ def test_what_cannot_be_used_is_refused(rows: Any, sets: Any, params: dict[str, 
         model.predict(X)
 
 
+@pytest.mark.parametrize("weight", [5e-324, 1e307])
+def test_weights_too_small_or_large_for_a_smoothing_are_refused(weight: float) -> None:
+    with pytest.raises(ValueError, match="sample_weight sums to"):
+        BoosTexterClassifier(2).fit(X, SETS, sample_weight=np.full(len(X), weight))
+    model = BoosTexterClassifier(2, smoothing=0.01).fit(X, SETS, sample_weight=np.full(len(X), weight))
+    np.testing.assert_array_equal(model.feature_, BoosTexterClassifier(2, smoothing=0.01).fit(X, SETS).feature_)
+
+
 def test_an_interrupt_leaves_the_estimator_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     model = BoosTexterClassifier(5).fit(X, SETS)
     expected, boost = model.decision_function(X), _lib_stumps.StumpBooster.boost

@@ -1,6 +1,6 @@
 """AdaBoost.MH with real-valued decision stumps, in plain NumPy.
 
-Equations of Schapire & Singer, BoosTexter (2000), figure 1 and section 4.1: every feature, threshold, side and label is
+Equations of Schapire & Singer, BoosTexter (2000), real AdaBoost.MH: every feature, threshold, side and label is
 looked at on its own. Sums are correctly rounded (`math.fsum`), so that they do not depend on any order.
 """
 

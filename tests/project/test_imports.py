@@ -27,7 +27,9 @@ C_RULES = {
     "released": {"grow"},
     "leaf": {"grow"},
     "boost": {"leaf", "loss"},
-    "stumps": {"common"},
+    "stump_weights": {"common"},
+    "stump_search": {"stump_weights"},
+    "stumps": {"stump_search"},
     "stump_scores": {"common"},
 }
 
