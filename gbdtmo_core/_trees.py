@@ -113,6 +113,9 @@ class Trees(Sequence[Tree]):
             return [self._tree(number) for number in range(len(self))[index]]
         return self._tree(range(len(self))[index])
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} trees, {np.count_nonzero(self._used)} of them used for prediction>"
+
     def __iter__(self) -> Iterator[Tree]:
         return map(self._tree, range(len(self)))
 

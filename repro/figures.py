@@ -63,7 +63,7 @@ def round_bars(frame: pd.DataFrame, titles: Mapping[str, str], marked: set[str])
             axes.grid(axis="y", which="both", alpha=0.3)
             if panel == 1:
                 axes.set_ylabel("seconds a round")
-                axes.legend()
+                figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(threads))
         return _rendered(figure)
 
 

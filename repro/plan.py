@@ -178,7 +178,10 @@ def _make_plan(
         if seeds is not None:
             if seeds < 1:
                 raise PlanError(f"seeds must be at least 1, not {seeds}")
-            asked["seed"] = asked.get("seed", [str(base.seed)])[:seeds]
+            known = asked.get("seed", [str(base.seed)])
+            if seeds > len(known):
+                raise PlanError(f"{experiment} has {len(known)} seeds, not {seeds}; for more, give seed=range({seeds})")
+            asked["seed"] = known[:seeds]
         of_dataset = [key for key in _of_dataset(base) if key not in _swept(overrides) and key in asked]
         cells = _cells(experiment, list(_constant(overrides)), asked, of_dataset, base)
         _check_used(experiment, _swept(overrides), cells)

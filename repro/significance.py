@@ -76,10 +76,8 @@ def paired_t(differences: ArrayLike, test_over_train: float = 0.0) -> TTest:
     ValueError
         If there are fewer than two differences, or one is not finite.
     """
-    values = _checked(differences)
+    values = _checked_differences(differences, "a t test")
     n = len(values)
-    if n < 2:
-        raise ValueError(f"a t test needs the differences of at least 2 seeds, not of {n}: one has no spread")
     mean, sd = float(values.mean()), math.sqrt(_variance(values))
     error = sd * math.sqrt(1 / n + test_over_train)
     t = mean / error if error > 0 else float(np.sign(mean)) * math.inf if mean else 0.0
@@ -179,10 +177,8 @@ def signed_rank(differences: ArrayLike) -> SignedRank:
     ValueError
         If there are fewer than two differences, or one is not finite.
     """
-    values = _checked(differences)
+    values = _checked_differences(differences, "a signed-rank test")
     n = len(values)
-    if n < 2:
-        raise ValueError(f"a signed-rank test needs the differences of at least 2 seeds, not of {n}")
     if not values.any():
         return SignedRank(statistic=n * (n + 1) / 4, p=1.0, effect=0.0)
     ties = len(np.unique(np.abs(values))) < n or (values == 0).any()
@@ -202,6 +198,13 @@ def _checked(values: ArrayLike) -> NDArray[np.float64]:
     checked = np.round(np.asarray(values, dtype=np.float64), DIGITS)
     if checked.ndim != 1 or not np.isfinite(checked).all():
         raise ValueError(f"expected a row of finite numbers, not {np.asarray(values).tolist()}")
+    return checked
+
+
+def _checked_differences(values: ArrayLike, test: str) -> NDArray[np.float64]:
+    checked = _checked(values)
+    if len(checked) < 2:
+        raise ValueError(f"{test} needs the differences of at least 2 seeds, not of {len(checked)}: one has no spread")
     return checked
 
 

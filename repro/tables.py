@@ -314,11 +314,16 @@ def grid(cells: pd.DataFrame, runs: pd.DataFrame, settings: Sequence[str]) -> pd
     if len(whole):
         metric = whole["metric"].iloc[0]
         score = whole["validation_mean"]
-        table.loc[score.idxmax() if metric in _PERCENT else score.idxmin(), "chosen"] = True
+        best = score.idxmax() if metric in _PERCENT else score.idxmin()
+        table.loc[best, "chosen"] = True
     for key in ("mean", "sd"):
         table[f"test_{key}"] = table[key].where(table["chosen"])
     gaps = cells.groupby(list(settings), sort=False)["gap"].first().to_numpy()
     table["note"] = [gap if isinstance(gap, str) else "" for gap in gaps]
+    if len(whole):
+        ties = int((whole["validation_mean"] == score[best]).sum())
+        if ties > 1:
+            table.loc[best, "note"] = f"the first of {ties} settings with this score"
     return table.drop(columns=["mean", "sd", "n_trees", "seconds_a_round"])
 
 

@@ -45,6 +45,8 @@ def test_each_tree_is_whole(name: str) -> None:
     model = _fit(name)
     assert len(model.trees_) == len(model.n_leaves_)
     X = _rows(1, missing=SETTINGS[name][1].get("growth") != "released")[:200]
+    used = sum(tree.used for tree in model.trees_)
+    assert repr(model.trees_) == f"<{len(model.trees_)} trees, {used} of them used for prediction>"
     unassigned = []
     for number, tree in enumerate(model.trees_):
         assert tree.output == model.tree_output_[number]

@@ -22,8 +22,8 @@ OTHERS = [name for name in names("model") if name not in STOPPED]
 REFUSED = {"gbdt_mo_exact": ("multilabel", "regression"), **dict.fromkeys(OTHERS, ("regression",))}
 BASELINES = ("label_frequency",)  # look at no input
 SMALL: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("rank_svm", "binary_svm"), {"kernel": "rbf", "gamma": "scale", "C": 10.0}),
-    **dict.fromkeys(("boostexter", "boostexter_1000"), {"n_estimators": 60}),
+    **{name: {"kernel": "rbf", "gamma": "scale", "C": 10.0} for name in ("rank_svm", "binary_svm")},
+    **{name: {"n_estimators": 60} for name in ("boostexter", "boostexter_1000")},
 }
 """Settings of models that are not stopped early, for a few hundred rows of pixels."""
 

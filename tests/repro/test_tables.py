@@ -186,7 +186,9 @@ def test_grid_is_chosen_on_validation_whatever_the_test_score() -> None:
 def test_grid_takes_the_smallest_error_and_the_first_of_equals() -> None:
     runs = runs_of({"a": [0.9], "b": [0.5], "c": [0.7]}, metric="rmse")
     runs["validation"] = [0.3, 0.2, 0.2]
-    assert list(tables.grid(grid_cells(1), runs, ["rate"])["chosen"]) == [False, True, False]
+    table = tables.grid(grid_cells(1), runs, ["rate"])
+    assert list(table["chosen"]) == [False, True, False]
+    assert list(table["note"]) == ["", "the first of 2 settings with this score", ""]
 
 
 def test_grid_does_not_choose_a_setting_that_lacks_seeds() -> None:
