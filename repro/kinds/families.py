@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from repro import significance
+from repro import paired_rows, significance
 from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, rows_of
 from repro.metrics import METRICS
 from repro.run import ROW_METRIC
@@ -34,7 +34,7 @@ are not: this says which of these models is better on new rows, not what other t
 def pages(evidence: Evidence) -> list[Page]:
     """Make one page: for each data set the four scores, and every method row by row against the reference."""
     reference = evidence.plan.table["reference"]
-    table = families(evidence.cells, evidence.records, reference)
+    table = families(evidence.cells, evidence.runs, evidence.records, reference)
     sections = []
     for dataset, own in table.groupby("dataset", sort=False):
         sections.append(f"## {dataset}\n\n{scores_markdown(own)}")
@@ -44,15 +44,17 @@ def pages(evidence: Evidence) -> list[Page]:
     return [Page(evidence.plan.name, text, table)]
 
 
-def families(cells: pd.DataFrame, records: Sequence[Mapping[str, Any]], reference: str) -> pd.DataFrame:
+def families(
+    cells: pd.DataFrame, runs: pd.DataFrame, records: Sequence[Mapping[str, Any]], reference: str
+) -> pd.DataFrame:
     """Set the scores of all methods side by side, and compare them with the reference row by row.
 
     Parameters
     ----------
-    cells : DataFrame
-        Planned cells, see `Evidence`; one seed.
+    cells, runs : DataFrame
+        Planned cells and recorded runs, see `Evidence`; one seed.
     records : sequence of mapping
-        Those that there are, with ``row_scores``.
+        Those of `runs`, with ``row_scores``.
     reference : str
         A model.
 
@@ -61,20 +63,17 @@ def families(cells: pd.DataFrame, records: Sequence[Mapping[str, Any]], referenc
     DataFrame
         One row a data set and model in the order of the plan: ``protocol``, a column a score of `LABEL_SCORES`,
         ``choice`` (what folds chose), ``best_round``, ``train_seconds``, ``note`` (why there is no run), and the
-        columns of `repro.significance.compare_rows`.
+        columns of `repro.paired_rows.compare_rows`.
     """
     scores = all_scores(records)
     by_run = {record["run_id"]: record for record in records}
     rows = []
-    for row in rows_of(cells):
-        record = by_run.get(row["run_id"])
-        own = {key: row[key] for key in _KEY} | dict.fromkeys([*LABEL_SCORES, "best_round", "train_seconds"], math.nan)
-        if record is not None:
-            own |= {metric: scores[row["run_id"]][metric] for metric in LABEL_SCORES}
-            own |= {"best_round": record["best_round"], "train_seconds": record["seconds"]["train"]}
-        choice = chosen_text(record) if record is not None else ""
+    for row in rows_of(cells.merge(runs[["run_id", "best_round", "train_seconds"]], on="run_id", how="left")):
+        own = {key: row[key] for key in [*_KEY, "best_round", "train_seconds"]}
+        own |= {metric: scores.get(row["run_id"], {}).get(metric, math.nan) for metric in LABEL_SCORES}
+        choice = chosen_text(by_run[row["run_id"]]) if row["run_id"] in by_run else ""
         rows.append({**own, "choice": choice, "note": row["gap"] or ""})
-    compared = significance.compare_rows(_losses(cells, by_run), reference)
+    compared = paired_rows.compare_rows(_losses(cells, by_run), reference)
     return pd.DataFrame(rows).merge(compared, on=["dataset", "model"], how="left")
 
 
