@@ -35,9 +35,10 @@ def pages(evidence: Evidence) -> list[Page]:
     """Make one page: counts and discrepancies, a table a metric, and how the fits went."""
     published = evidence.published()
     table = gene_table(evidence.cells, evidence.records, published)
+    missed = "\n".join(discrepancies(table, evidence.plan.table.get("known", [])))
     sections = [
         "\n".join(counts(table)),
-        "\n".join(discrepancies(table, evidence.plan.table.get("known", []))),
+        f"## Discrepancies\n\n{missed or 'None.'}",
         "\n".join(slips(published)),
         *(f"## {title}\n\n{metric_markdown(table, metric)}" for metric, title in LABEL_SCORES.items()),
         LEGEND,
@@ -169,7 +170,8 @@ def metric_markdown(table: pd.DataFrame, metric: str) -> str:
             cells += [_number(row[protocol]), _verdict(row, protocol)]
         rows.append([*cells, row["choice"] or _DASH, row["note"]])
     against = "against published"
-    head = ["model", "degree", "rounds", "published", FIT, against, CHOSEN, against, "chosen", "note"]
+    head = ["model", "degree", "rounds", "published"]
+    head += [f"{FIT} protocol", against, f"{CHOSEN} protocol", against, "chosen", "note"]
     return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
 
 

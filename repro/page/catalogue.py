@@ -104,6 +104,24 @@ PARTS = (
         ),
     ),
     Part(
+        "Rank-SVM: rankings and sets of labels",
+        (
+            Entry(
+                "ranksvm_table",
+                "Elisseeff and Weston's gene table",
+                "At every degree of the kernel: what the published values can be made with, and what folds choose.",
+                "make ranksvm-table",
+                "ranksvm",
+            ),
+            Entry(
+                "families",
+                "Kernel machines beside boosting",
+                "Both families on the yeast genes and on scene, compared on the same test rows.",
+                "make families",
+            ),
+        ),
+    ),
+    Part(
         "Is the difference more than chance?",
         (
             Entry(
