@@ -126,6 +126,22 @@ def test_a_published_fit_chooses_nothing(data: Dataset) -> None:
     assert record["dataset"]["n_fit"] == 100
 
 
+def test_infinity_is_a_text_however_it_is_given() -> None:
+    """Hydra reads ``C=inf`` as a number, YAML as a text; JSON has no infinite numbers."""
+    choices = ("dataset=digits", "model=rank_svm", "protocol=published_fit")
+    given = compose_config(*choices, "model.estimator.C=inf")
+    assert isinstance(given.model.estimator.C, float)
+    assert identity(given) == identity(compose_config(*choices))
+    assert hyperparameters(given)["C"] == "inf"
+    chosen = compose_config("model=rank_svm", "protocol=cross_validated", "model.select.C=[1,inf]")
+    assert hyperparameters(chosen)["select"] == {"C": [1, "inf"]}
+    linear = ("model.estimator.kernel=linear", "model.estimator.C=inf", "model.estimator.max_iter=1")
+    assert (
+        run_cell(compose_config(*choices, "+model.estimator.max_iter=9", *linear))["config"]["model"]["estimator"]["C"]
+        == "inf"
+    )
+
+
 def test_folds_choose_by_the_reported_score_where_there_are_no_label_sets() -> None:
     protocol = instantiate(compose_config("protocol=cross_validated").protocol)
     assert protocol == Protocol(name="cross_validated", fit_rows="train", folds=3, chosen_by="label_ranking_loss")
