@@ -70,6 +70,7 @@ static bool find_move(const gmo_qp *qp, int64_t sample, int32_t group, double no
     const uint8_t *relevant = problem->relevant + sample * problem->q;
     const double *s = qp->all + sample * problem->q, *a = qp->a + sample * problem->q;
     int32_t first = problem->group_start[group], last = problem->group_start[group + 1], n_relevant = 0;
+    *up = *down = first;
     for (int32_t k = first; k < last; k++)
         n_relevant += relevant[k];
     /* All pairs of a label at their bound. */

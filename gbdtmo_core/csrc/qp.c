@@ -65,6 +65,7 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
     qp->least_rho = LEAST_PENALTY * mean;
     /* With a small C multipliers are small: a sum as large as they allow should move a bias by about 1. */
     qp->rho = PENALTY * mean + (most > 0 ? problem->q / most : 0);
+    qp->most_rho = 1e6 * qp->rho;
     qp->batch_limit = gram || x ? 1 : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows) : BATCH;
     return GMO_OK;
 }
@@ -207,7 +208,7 @@ static void end_epoch(gmo_qp *qp) {
         priced += 0.25 * qp->rho * qp->sum[k] * qp->sum[k];
     }
     if (priced > qp->gains)
-        qp->rho *= PENALTY_STEP;
+        qp->rho = fmin(qp->rho * PENALTY_STEP, qp->most_rho);
     else if (priced < PENALTY_SHARE * qp->gains)
         qp->rho = fmax(qp->rho / PENALTY_STEP, qp->least_rho);
     qp->threshold = qp->gains / (double)qp->n_order;

@@ -45,7 +45,7 @@ typedef struct {
     gmo_scores scores;
     bool hard;
     double *a, *sum, *bias; /* (n, q), (q,) sums of a, (q,) */
-    double rho, least_rho, threshold, gains;
+    double rho, least_rho, most_rho, threshold, gains;
     /* The run: which samples are visited, in which order, how many epochs they rest and rested. */
     gmo_qp_phase phase;
     int64_t *order, n_order, position, epoch, next_check;
