@@ -72,7 +72,7 @@ def families(
         own = {key: row[key] for key in [*_KEY, "best_round", "train_seconds"]}
         own |= {metric: scores.get(row["run_id"], {}).get(metric, math.nan) for metric in LABEL_SCORES}
         choice = chosen_text(by_run[row["run_id"]]) if row["run_id"] in by_run else ""
-        rows.append({**own, "choice": choice, "note": row["gap"] or ""})
+        rows.append({**own, "choice": choice, "note": row["gap"] if isinstance(row["gap"], str) else ""})
     compared = paired_rows.compare_rows(_losses(cells, by_run), reference)
     return pd.DataFrame(rows).merge(compared, on=["dataset", "model"], how="left")
 

@@ -299,5 +299,6 @@ def test_a_missing_method_leaves_its_row_with_the_reason(tmp_path: Path) -> None
     (path,) = report.write_tables(plan, store, tmp_path)
     table = pd.read_csv(path.with_suffix(".csv")).set_index("model")
     assert table.loc["gbdt_mo", "note"] == "not run"
+    assert "| nan " not in path.read_text()
     assert math.isnan(table.loc["gbdt_mo", "one_error"])
     assert "| **0.750** " in path.read_text()
