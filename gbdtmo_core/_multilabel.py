@@ -120,15 +120,22 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = labels.classes
         self._single_label = labels.form == "single"
         self.label_set_: LabelSetRule | None = None
-        if self._single_label or self.label_set == "none":
-            return
+        if not self._single_label and self.label_set != "none":
+            self.label_set_ = self._fit_label_set(rows, labels.indicator, scores, weight)
+
+    def _fit_label_set(
+        self,
+        rows: Any,
+        indicator: NDArray[np.uint8],
+        scores: NDArray[np.float64] | None,
+        weight: NDArray[np.float64] | None,
+    ) -> LabelSetRule:
+        """The rule that ``label_set`` names; scores as `_fit_scores` gave them."""
         if self.label_set == "size":
-            sizes = labels.indicator.sum(axis=1, dtype=np.int64)
+            sizes = indicator.sum(axis=1, dtype=np.int64)
             estimator = self._default_size_estimator() if self.size_estimator is None else self.size_estimator
-            self.label_set_ = fit_size_rule(estimator, rows, sizes, weight)
-        else:
-            scores = self._scores(rows) if scores is None else scores
-            self.label_set_ = fit_threshold_rule(scores, labels.indicator, weight)
+            return fit_size_rule(estimator, rows, sizes, weight)
+        return fit_threshold_rule(self._scores(rows) if scores is None else scores, indicator, weight)
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         refuse_non_numbers(X, "X")

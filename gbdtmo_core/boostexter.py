@@ -11,8 +11,7 @@ from sklearn.base import clone
 
 from gbdtmo_core import _lib
 from gbdtmo_core._checks import N_JOBS, VERBOSE, Check, above, integer, one_of, or_none
-from gbdtmo_core._indicator import Labels
-from gbdtmo_core._label_sets import ThresholdRule
+from gbdtmo_core._label_sets import LabelSetRule, ThresholdRule
 from gbdtmo_core._lib_stumps import StumpBooster, Stumps
 from gbdtmo_core._multilabel import MultiLabelClassifier
 
@@ -128,14 +127,16 @@ class BoosTexterClassifier(MultiLabelClassifier):
             if self.verbose and (round_ + 1) % self.verbose == 0:
                 print(f"[{round_ + 1}] exponential loss: {loss:.6g}")
 
-    def _fit_checked(self, rows: Any, labels: Labels, weight: NDArray[np.float64] | None) -> None:
-        if self.label_set != "sign":
-            super()._fit_checked(rows, labels, weight)
-            return
-        self._fit_scores(rows, labels.indicator, weight)
-        self.classes_ = labels.classes
-        self._single_label = labels.form == "single"
-        self.label_set_ = None if self._single_label else ThresholdRule(np.zeros(len(labels.classes)), 0.0)
+    def _fit_label_set(
+        self,
+        rows: Any,
+        indicator: NDArray[np.uint8],
+        scores: NDArray[np.float64] | None,
+        weight: NDArray[np.float64] | None,
+    ) -> LabelSetRule:
+        if self.label_set == "sign":
+            return ThresholdRule(np.zeros(indicator.shape[1]), 0.0)
+        return super()._fit_label_set(rows, indicator, scores, weight)
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = np.zeros((len(X), self.leaf_scores_.shape[2]))

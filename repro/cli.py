@@ -37,13 +37,13 @@ def main(config: DictConfig) -> float:
         record = store.read(identifier)
         scores = record["scores"]
         log.info(
-            "%s %s: %s %.5f%s at round %s, record %s",
+            "%s %s: %s %.5f%s%s, record %s",
             "ran" if ran else "already recorded",
             " ".join(str(record["identity"][key]) for key in ("dataset", "model", "protocol", "seed")),
             scores["metric"],
             scores["test"],
             " (optimistic: early stopping saw the test rows)" if scores["optimistic"] else "",
-            record["best_round"],
+            "" if record["best_round"] is None else f" at round {record['best_round']}",
             store.record_path(identifier),
         )
         return float(scores["test"] if scores["validation"] is None else scores["validation"])

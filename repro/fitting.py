@@ -101,8 +101,8 @@ def select(cfg: DictConfig, data: Dataset, split: Split, protocol: Protocol) -> 
     whichever rows they stop on themselves; others choose nothing.
     """
     start = time.perf_counter()
-    by_folds = protocol.chosen_by in TASK_METRICS[data.task]
-    metric = METRICS[protocol.chosen_by if by_folds and protocol.chosen_by else reported_metric(data.task)]
+    name = protocol.chosen_by
+    metric = METRICS[name if name in TASK_METRICS[data.task] else reported_metric(data.task)]
     trials: list[dict[str, Any]] = []
     best: Fit | None = None
     best_trial: dict[str, Any] = {"params": {}}

@@ -1,5 +1,6 @@
 """Runs one cell: load, split, select, fit, predict, score."""
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -28,12 +29,26 @@ def hyperparameters(cfg: DictConfig) -> dict[str, Any]:
 
     A protocol that chooses nothing leaves none open.
     """
-    estimator: Any = OmegaConf.to_container(cfg.model.estimator, resolve=True)
-    params = {name: value for name, value in estimator.items() if name != "_target_"}
+    model = _model_settings(cfg)
+    params = {name: value for name, value in model["estimator"].items() if name != "_target_"}
     protocol: Protocol = instantiate(cfg.protocol)
-    if cfg.model.get("select") and protocol.chooses:
-        params["select"] = OmegaConf.to_container(cfg.model.select, resolve=True)
+    if model.get("select") and protocol.chooses:
+        params["select"] = model["select"]
     return params
+
+
+def _model_settings(cfg: DictConfig) -> dict[str, Any]:
+    """Return the resolved model, infinities as text: JSON has none, and ``model.estimator.C=inf`` gives a number."""
+    settings: dict[str, Any] = _with_texts(OmegaConf.to_container(cfg.model, resolve=True))
+    return settings
+
+
+def _with_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_texts(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(one) for one in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def identity(cfg: DictConfig) -> dict[str, Any]:
@@ -85,6 +100,7 @@ def run_cell(cfg: DictConfig, *, models_dir: Path | None = None) -> dict[str, An
     clock = _Clock()
     cfg = cfg.copy()
     check_seed(cfg.seed)
+    cfg.model = _model_settings(cfg)
     OmegaConf.resolve(cfg)  # a cell does the same whether it comes from the command line or from a resolved plan
     if refused := refusal(cfg):
         raise ValueError(refused)

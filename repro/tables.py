@@ -310,20 +310,19 @@ def grid(cells: pd.DataFrame, runs: pd.DataFrame, settings: Sequence[str]) -> pd
     planned = cells.groupby(list(settings), sort=False)["seed"].count().to_numpy()
     table["n_seeds"] = table["n_seeds"].fillna(0).astype(int)
     whole = table[table["n_seeds"] == planned]
+    gaps = cells.groupby(list(settings), sort=False)["gap"].first().to_numpy()
+    table["note"] = [gap if isinstance(gap, str) else "" for gap in gaps]
     table["chosen"] = False
     if len(whole):
         metric = whole["metric"].iloc[0]
         score = whole["validation_mean"]
-        best = score.idxmax() if metric in _PERCENT else score.idxmin()
+        equals = score == (score.max() if metric in _PERCENT else score.min())
+        best = equals.idxmax()
         table.loc[best, "chosen"] = True
+        if equals.sum() > 1:
+            table.loc[best, "note"] = f"the first of {equals.sum()} settings with this score"
     for key in ("mean", "sd"):
         table[f"test_{key}"] = table[key].where(table["chosen"])
-    gaps = cells.groupby(list(settings), sort=False)["gap"].first().to_numpy()
-    table["note"] = [gap if isinstance(gap, str) else "" for gap in gaps]
-    if len(whole):
-        ties = int((whole["validation_mean"] == score[best]).sum())
-        if ties > 1:
-            table.loc[best, "note"] = f"the first of {ties} settings with this score"
     return table.drop(columns=["mean", "sd", "n_trees", "seconds_a_round"])
 
 

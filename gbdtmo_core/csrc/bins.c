@@ -54,15 +54,9 @@ static uint64_t *sort_keys(uint64_t *keys, uint64_t *spare, int64_t n) {
     return keys;
 }
 
-/* Halves first, so that the sum cannot overflow; at least a, below b, so that a and b stay apart. */
-static double midpoint(double a, double b) {
-    double middle = a / 2 + b / 2;
-    return middle >= a && middle < b ? middle : a;
-}
-
 static int32_t edges_between_all(const double *values, int64_t n_values, double *edges) {
     for (int64_t i = 0; i + 1 < n_values; i++)
-        edges[i] = midpoint(values[i], values[i + 1]);
+        edges[i] = gmo_midpoint(values[i], values[i + 1]);
     return (int32_t)(n_values - 1);
 }
 
@@ -79,7 +73,7 @@ int32_t gmo_edges_quantile(const double *values, const int64_t *counts, int64_t 
         seen += counts[i];
         if ((double)seen < target)
             continue;
-        edges[n_edges++] = midpoint(values[i], values[i + 1]);
+        edges[n_edges++] = gmo_midpoint(values[i], values[i + 1]);
         target = (double)seen + (double)(n - seen) / (max_bins - n_edges);
     }
     return n_edges;

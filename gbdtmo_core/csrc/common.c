@@ -59,3 +59,8 @@ gmo_range gmo_thread_range(int64_t n) {
 }
 
 double gmo_seconds(void) { return omp_get_wtime(); }
+
+double gmo_midpoint(double a, double b) {
+    double middle = a / 2 + b / 2; /* halves first, so that the sum cannot overflow */
+    return middle >= a && middle < b ? middle : a;
+}

@@ -52,6 +52,8 @@ typedef struct {
 gmo_range gmo_thread_range(int64_t n);
 /* Seconds of a clock that only goes forward. */
 double gmo_seconds(void);
+/* A threshold between finite a < b: at least a and below b, so that it keeps them apart. */
+double gmo_midpoint(double a, double b);
 /* Grows *array so that it holds needed elements, keeping its contents. */
 gmo_status gmo_reserve(void **array, int64_t *capacity, int64_t needed, size_t size);
 

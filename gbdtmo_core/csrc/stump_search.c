@@ -204,12 +204,6 @@ static const gmo_stump_searcher *search_all(gmo_stump_search *search) {
     return best;
 }
 
-/* Halves first, so that the sum cannot overflow; at least a, below b, so that a and b stay apart. */
-static double midpoint(double a, double b) {
-    double middle = a / 2 + b / 2;
-    return middle >= a && middle < b ? middle : a;
-}
-
 void gmo_stump_search_run(gmo_stump_search *search, gmo_stump_found *found) {
     const gmo_stump_weights *w = search->weights;
     const gmo_stump_searcher *best = search_all(search);
@@ -219,7 +213,7 @@ void gmo_stump_search_run(gmo_stump_search *search, gmo_stump_found *found) {
         return;
     const uint32_t *order = search->order + best->feature * w->rows->n_rows;
     const double *column = w->rows->x + best->feature;
-    found->threshold = midpoint(column[(int64_t)(order[best->at] >> 1) * w->rows->n_features],
+    found->threshold = gmo_midpoint(column[(int64_t)(order[best->at] >> 1) * w->rows->n_features],
                                 column[(int64_t)(order[best->at + 1] >> 1) * w->rows->n_features]);
     clear(&found->side, w->stride);
     add_rows(w->weight, w->stride, order, best->at + 1, &found->side);

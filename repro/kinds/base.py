@@ -21,6 +21,14 @@ for the published values, which is optimistic. `holdout` protocol: early stoppin
 rows were scored once. A cell matches within 0.3 points (accuracy) or 1 % (RMSE) of the published value, or within two
 standard errors of our mean."""
 
+LABEL_SCORES = {
+    "average_precision": "Precision",
+    "label_ranking_loss": "Ranking loss",
+    "hamming_loss": "Hamming loss",
+    "one_error": "One-error",
+}
+"""The four scores of label sets that Elisseeff and Weston report, with their titles."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -122,9 +130,9 @@ def signed_difference(metric: str, value: float, error: float) -> str:
     return text if math.isnan(error) else f"{text} ± {tables.format_score(metric, error)}"
 
 
-def all_scores(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return a row a record: ``run_id`` and a column for each score of the test rows, as recorded."""
-    return pd.DataFrame([{"run_id": record["run_id"], **record["scores"]["all"]} for record in records])
+def all_scores(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return every score of the test rows, as recorded, by run id and name."""
+    return {record["run_id"]: record["scores"]["all"] for record in records}
 
 
 def chosen_text(record: Mapping[str, Any]) -> str:

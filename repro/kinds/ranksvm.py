@@ -1,4 +1,4 @@
-"""The gene table of Rank-SVM: every method beside the published values, fitted to them and chosen on the training rows."""
+"""The gene table of Rank-SVM: every method beside the published values, fitted to them and chosen without them."""
 
 from __future__ import annotations
 
@@ -9,42 +9,38 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from repro.kinds.base import Evidence, Page, all_scores, chosen_text, rows_of
+from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, rows_of
 from repro.metrics import METRICS
 
 FIT, CHOSEN = "published_fit", "cross_validated"
 WITHIN = 0.01
 """Differences below this are not significant, says the paper."""
-TITLES = {
-    "average_precision": "Precision",
-    "label_ranking_loss": "Ranking loss",
-    "hamming_loss": "Hamming loss",
-    "one_error": "One-error",
-}
 _KEY = ["model", "degree", "rounds"]
 _PUBLISHED_ROUNDS = {"boostexter": "1000"}
 _DASH = "–"
 LEGEND = f"""\
-*published_fit*: kernel (x·y + 1)^degree on the rows as given, hard margin, fitted on all training rows. The paper states
-neither offset nor C: these were found by looking at its table, so that this column shows what the table can be made with,
-and no choice. *cross_validated*: C (BoosTexter: the number of rounds) chosen by least ranking loss over three folds of the
-training rows, then fitted on all of them; the test rows took no part. ✓: within {WITHIN} of the published value, below which
-the paper calls no difference significant. Precision is the average precision of labels, where more is better; of the
-others less is. Rows without a published value are ours."""
+*published_fit*: kernel (x·y + 1)^degree on the rows as given, hard margin, fitted on all training rows. The paper
+states neither offset nor C: these were found by looking at its table, so that this column shows what the table can be
+made with, and no choice. *cross_validated*: C (BoosTexter: the number of rounds) chosen by least ranking loss over
+three folds of the training rows, then fitted on all of them; the test rows took no part. ✓: within {WITHIN} of the
+published value, below which the paper calls no difference significant. Precision is the average precision of labels,
+where more is better; of the others less is. Rows without a published value are ours."""
 FITS_LEGEND = """\
-Seconds of one fit on all training rows by one thread, on a machine that may have done other work; *all fits*: with those
-of the folds. The duality gap is relative and bounds how far the objective is from its optimum; libsvm, which the
-binary machines run on, tells none."""
+Seconds of one fit on all training rows, by the threads that a record states, on a machine that may have done other
+work; *all fits*: with those of the folds. The duality gap is relative and bounds how far the objective is from its
+optimum; libsvm, which the binary machines run on, tells none."""
 
 
 def pages(evidence: Evidence) -> list[Page]:
     """Make one page: counts and discrepancies, a table a metric, and how the fits went."""
-    table = gene_table(evidence.cells, evidence.records, evidence.published())
-    known = evidence.plan.table.get("known", [])
+    published = evidence.published()
+    table = gene_table(evidence.cells, evidence.records, published)
+    missed = "\n".join(discrepancies(table, evidence.plan.table.get("known", [])))
     sections = [
-        *("\n".join(lines) for lines in (counts(table), list(discrepancies(table, known)))),
-        "\n".join(slips(evidence.published())),
-        *(f"## {title}\n\n{metric_markdown(table, metric)}" for metric, title in TITLES.items()),
+        "\n".join(counts(table)),
+        f"## Discrepancies\n\n{missed or 'None.'}",
+        "\n".join(slips(published)),
+        *(f"## {title}\n\n{metric_markdown(table, metric)}" for metric, title in LABEL_SCORES.items()),
         LEGEND,
         f"## How the fits went\n\n{fits_markdown(evidence.cells, evidence.records)}",
         FITS_LEGEND,
@@ -53,10 +49,10 @@ def pages(evidence: Evidence) -> list[Page]:
 
 
 def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
-    """Give cells the columns ``degree`` and ``rounds``, texts that are empty where a cell has no such setting."""
-    own = cells.rename(columns={"n_estimators": "rounds"}).reindex(columns=[*cells.columns, "degree", "rounds"])
-    own = own.loc[:, ~own.columns.duplicated()]
-    return own.assign(**{name: own[name].fillna("") for name in ("degree", "rounds")})
+    """Give cells the columns ``degree`` and ``rounds``: texts, empty where a cell has no such setting."""
+    named = cells.rename(columns={"n_estimators": "rounds"})
+    settings = {name: named[name].fillna("") if name in named else "" for name in ("degree", "rounds")}
+    return named.assign(**settings)
 
 
 def gene_table(cells: pd.DataFrame, records: Sequence[Mapping[str, Any]], published: pd.DataFrame) -> pd.DataFrame:
@@ -74,33 +70,33 @@ def gene_table(cells: pd.DataFrame, records: Sequence[Mapping[str, Any]], publis
     Returns
     -------
     DataFrame
-        One row a method, setting and metric of `TITLES`: ``model``, ``degree``, ``rounds``, ``metric``, ``published``;
-        for both protocols p the score ``p``, ``p_difference`` (ours less published) and ``p_matched`` (within `WITHIN`;
-        None where there is nothing to compare); ``chosen``, what folds chose; ``note``, why there is no run.
+        One row a method, setting and metric: ``model``, ``degree``, ``rounds``, ``metric``, ``published``; for both
+        protocols p the score ``p``, ``p_difference`` (ours less published) and ``p_matched`` (within `WITHIN`; None
+        where there is nothing to compare); ``choice``, what folds chose; ``note``, why there is no run.
     """
-    scores = all_scores(records).set_index("run_id") if records else pd.DataFrame()
-    chosen = {record["run_id"]: chosen_text(record) for record in records}
+    scores = all_scores(records)
+    choices = {record["run_id"]: chosen_text(record) for record in records}
     theirs = _published(published)
     rows = []
     for key, planned in with_settings(cells).groupby(_KEY, sort=False):
-        runs = {row["protocol"]: row["run_id"] for row in rows_of(planned) if row["run_id"] in chosen}
-        for metric in TITLES:
-            value = theirs.get((*key, metric), math.nan)
+        runs = {row["protocol"]: row["run_id"] for row in rows_of(planned) if row["run_id"] in choices}
+        for metric in LABEL_SCORES:
+            value = theirs.get((*map(str, key), metric), math.nan)
             row = {**dict(zip(_KEY, key, strict=True)), "metric": metric, "published": value}
             for protocol in (FIT, CHOSEN):
-                ours = float(scores.loc[runs[protocol], metric]) if protocol in runs else math.nan
+                ours = scores[runs[protocol]][metric] if protocol in runs else math.nan
                 row |= _compared(protocol, ours, value)
-            row["chosen"] = chosen.get(runs.get(CHOSEN, ""), "")
+            row["choice"] = choices.get(runs.get(CHOSEN, ""), "")
             rows.append({**row, "note": "; ".join(planned["gap"].dropna().unique())})
     return pd.DataFrame(rows)
 
 
-def _published(published: pd.DataFrame) -> dict[tuple[str, str, str, str], float]:
-    found = {}
+def _published(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
+    """Return the published values by model, degree, rounds and metric."""
+    found: dict[tuple[str, ...], float] = {}
     for row in rows_of(published):
         degree = "" if pd.isna(row["degree"]) else str(int(row["degree"]))
-        rounds = _PUBLISHED_ROUNDS.get(row["model"], "")
-        found[row["model"], degree, rounds, row["metric"]] = float(row["value"])
+        found[row["model"], degree, _PUBLISHED_ROUNDS.get(row["model"], ""), row["metric"]] = float(row["value"])
     return found
 
 
@@ -110,32 +106,39 @@ def _compared(protocol: str, ours: float, published: float) -> dict[str, Any]:
     return {protocol: ours, f"{protocol}_difference": difference, f"{protocol}_matched": matched}
 
 
-def counts(table: pd.DataFrame) -> list[str]:
+def counts(table: pd.DataFrame) -> Iterator[str]:
     """Say for each method with published values how many are matched under each protocol."""
-    lines = []
     for model, own in table[table["published"].notna()].groupby("model", sort=False):
         shown = [
-            f"{int(own[f'{protocol}_matched'].eq(True).sum())} under {protocol}"
+            f"{int(own[f'{protocol}_matched'].eq(True).sum())} of {judged} under {protocol}"
             for protocol in (FIT, CHOSEN)
-            if own[protocol].notna().any()
+            if (judged := int(own[protocol].notna().sum()))
         ]
         if shown:
-            lines.append(f"- {model}: of {len(own)} published cells within {WITHIN}: {', '.join(shown)}.")
-    return lines
+            yield f"- {model}, cells within {WITHIN} of the published ones: {', '.join(shown)}."
 
 
 def discrepancies(table: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Describe each cell that the fit does not match, with what is known of it."""
+    """Describe the cells that the fit does not match, with what is known of them: a line a model and setting.
+
+    Parameters
+    ----------
+    table : DataFrame
+        See `gene_table`.
+    known : sequence of mapping
+        ``text`` and the ``model`` it is of; optionally ``degree`` and ``metric``.
+    """
     missed = table[table[f"{FIT}_matched"].eq(False)]
     if len(missed):
         yield f"Not within {WITHIN} under {FIT}:\n"
-    for row in rows_of(missed):
-        where = f"{row['model']} {f'degree {row["degree"]}' if row['degree'] else f'{row["rounds"]} rounds'}"
-        said = next((f" ({one['text']})" for one in known if _is_of(one, row)), "")
-        yield (
-            f"- {where}, {TITLES[row['metric']].lower()}: {_number(row['published'])} published, {_number(row[FIT])} here, "
-            f"{row[f'{FIT}_difference']:+.3f}{said}."
-        )
+    for (model, degree, rounds), own in missed.groupby(_KEY, sort=False):
+        values = [
+            f"{LABEL_SCORES[row['metric']].lower()} {_number(row['published'])} published, {_number(row[FIT])} here"
+            for row in rows_of(own)
+        ]
+        texts = dict.fromkeys(one["text"] for row in rows_of(own) for one in known if _is_of(one, row))
+        said = "".join(f" {text}" for text in texts)
+        yield f"- {model}, {f'degree {degree}' if degree else f'{rounds} rounds'}: {'; '.join(values)}.{said}"
 
 
 def _is_of(known: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
@@ -143,17 +146,18 @@ def _is_of(known: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 
 def slips(published: pd.DataFrame) -> Iterator[str]:
-    """Name the published cells in which BoosTexter is ahead of a machine, which the paper's summary says of none."""
-    values = {key: value for key, value in _published(published).items() if key[3] in TITLES}
-    rival = {key[3]: value for key, value in values.items() if key[0] == "boostexter"}
-    ahead = []
-    for (model, degree, _, metric), value in values.items():
-        if metric in rival and METRICS[metric].is_better(rival[metric], value):
-            ahead.append(f"{model} degree {degree} in {TITLES[metric].lower()} ({_number(value)})")
+    """Name the published cells in which BoosTexter is ahead of a machine; the paper's summary says that none are."""
+    values = _published(published)
+    rival = {metric: value for (model, *_, metric), value in values.items() if model == "boostexter"}
+    ahead = [
+        f"{model} at degree {degree} in {LABEL_SCORES[metric].lower()} ({_number(value)})"
+        for (model, degree, _, metric), value in values.items()
+        if metric in rival and METRICS[metric].is_better(rival[metric], value)
+    ]
     if ahead:
         yield (
-            "The summary of the published table says that both machines outperform BoosTexter in every metric. Its own "
-            f"values say otherwise of {', '.join(ahead)}."
+            "The published summary has both machines ahead of BoosTexter in every metric. Its own values do not: "
+            f"BoosTexter's is the better one beside {', '.join(ahead)}."
         )
 
 
@@ -164,9 +168,10 @@ def metric_markdown(table: pd.DataFrame, metric: str) -> str:
         cells = [row["model"], row["degree"] or _DASH, row["rounds"] or _DASH, _number(row["published"])]
         for protocol in (FIT, CHOSEN):
             cells += [_number(row[protocol]), _verdict(row, protocol)]
-        rows.append([*cells, row["chosen"] or _DASH, row["note"]])
+        rows.append([*cells, row["choice"] or _DASH, row["note"]])
     against = "against published"
-    head = ["model", "degree", "rounds", "published", FIT, against, CHOSEN, against, "chosen", "note"]
+    head = ["model", "degree", "rounds", "published"]
+    head += [f"{FIT} protocol", against, f"{CHOSEN} protocol", against, "chosen", "note"]
     return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
 
 
@@ -181,22 +186,21 @@ def fits_markdown(cells: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> 
     by_run = {record["run_id"]: record for record in records}
     rows = []
     for row in rows_of(with_settings(cells)):
-        if row["run_id"] not in by_run:
-            continue
-        record = by_run[row["run_id"]]
-        solver, seconds = record.get("solver", {}), record["seconds"]
-        facts = [solver.get("duality_gap"), solver.get("epochs"), solver.get("n_support")]
-        own = [
-            row["model"],
-            row["degree"] or _DASH,
-            row["rounds"] or _DASH,
-            row["protocol"],
-            chosen_text(record) or _DASH,
-        ]
-        own += [f"{seconds['train']:.1f}", f"{seconds['train'] + seconds['select']:.1f}"]
-        rows.append([*own, *(_DASH if fact is None else f"{fact:.3g}" for fact in facts)])
+        if record := by_run.get(row["run_id"]):
+            seconds = record["seconds"]
+            own = [row["model"], row["degree"] or _DASH, row["rounds"] or _DASH, row["protocol"]]
+            own += [chosen_text(record) or _DASH, f"{seconds['train']:.1f}"]
+            own += [f"{seconds['train'] + seconds['select']:.1f}"]
+            solver = record.get("solver", {})
+            rows.append([*own, *(_fact(solver.get(name)) for name in ("duality_gap", "epochs", "n_support"))])
     head = ["model", "degree", "rounds", "protocol", "chosen", "train s", "all fits s", "duality gap", "epochs"]
     return tabulate(rows, [*head, "support rows"], tablefmt="pipe", disable_numparse=True)
+
+
+def _fact(value: float | None) -> str:
+    if value is None:
+        return _DASH
+    return f"{value:,}" if isinstance(value, int) else f"{value:.1e}"
 
 
 def _number(value: float) -> str:

@@ -17,5 +17,8 @@ class BinarySVM(LabelEstimator):
         return BinarySVMClassifier(**parameters, random_state=seed, n_jobs=n_jobs)
 
     def _describe(self, estimator: BinarySVMClassifier) -> FitReport:
-        facts = {"steps": int(np.sum(estimator.n_iter_)), "n_support": len(estimator.support_)}
-        return FitReport(construct_seconds=0.0, train_seconds=0.0, solver=facts)
+        return FitReport(
+            construct_seconds=0.0,
+            train_seconds=0.0,
+            solver={"steps": int(np.sum(estimator.n_iter_)), "n_support": len(estimator.support_)},
+        )

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from gbdtmo_core.ranksvm import RankSVMClassifier
 from repro.models.base import FitReport
 from repro.models.label_estimator import LabelEstimator, finite
@@ -23,7 +21,7 @@ class RankSVM(LabelEstimator):
             "duality_gap": float(estimator.duality_gap_),
             "epochs": int(estimator.n_iter_),
             "converged": bool(estimator.converged_),
-            "n_support": int(np.count_nonzero(estimator.dual_coef_.any(axis=0))),
+            "n_support": len(estimator.support_),
             "margin": float(estimator.margin_),
         }
         return FitReport(construct_seconds=0.0, train_seconds=0.0, solver=finite(facts))

@@ -59,6 +59,7 @@ def make_page(folder: Path, prose: Path) -> str:
             splits=findings.split_sums(results),
             hessians=findings.hessians(results),
             tests=findings.first_words(results, "significance"),
+            genes=findings.first_words(results, "ranksvm_table"),
             promises=findings.promises(results),
             titles={entry.name: entry.title for entry in _entries()},
             tolerance={"points": tables.POINTS, "relative": f"{tables.RELATIVE:.0%}"},

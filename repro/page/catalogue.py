@@ -104,8 +104,21 @@ PARTS = (
         ),
     ),
     Part(
-        "Rank-SVM and its rivals",
+        "Rank-SVM: rankings and sets of labels",
         (
+            Entry(
+                "ranksvm_table",
+                "Elisseeff and Weston's gene table",
+                "At every degree of the kernel: what the published values can be made with, and what folds choose.",
+                "make ranksvm-table",
+                "ranksvm",
+            ),
+            Entry(
+                "families",
+                "Kernel machines beside boosting",
+                "Both families on the yeast genes and on scene, compared on the same test rows.",
+                "make families",
+            ),
             Entry(
                 "ranksvm_toy",
                 "The toy problem",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from repro.page.records import RecordFile
 
 REFERENCE = "gbdt_mo"
-"""What tables of differences compare with."""
+"""What tables of differences compare with, unless a column's title names another model."""
 _KEYS = {
     "data set": "dataset",
     "method": "model",
@@ -57,6 +57,8 @@ class RowLinks:
         self._section = self._mentioned(section)
         if "group" in file.fields:
             self._section["group"] = _bench_groups(section) & frozenset(file.fields["group"])
+        named_models = [named["model"] for title in head if "model" in (named := self._mentioned(title))]
+        self._reference = named_models[0] if named_models else frozenset([REFERENCE])
         self._columns: list[dict[str, frozenset[str]]] = []
         protocol: frozenset[str] = frozenset()
         for title in head:
@@ -88,7 +90,8 @@ class RowLinks:
     ) -> str | None:
         if name in _NO_RESULT:
             return None
-        if name.startswith(("published", "Table ", "Tables ")) or "implied" in name or self._is_paper:
+        is_published = name.startswith(("published", "Table ", "Tables ")) and "protocol" not in self._mentioned(name)
+        if is_published or "implied" in name or self._is_paper:
             return self._paper or None
         facts = {**self._section, **own, **{field: values for field, values in column.items() if values}}
         return f"#{self._file.anchor_of(facts)}"
@@ -105,7 +108,7 @@ class RowLinks:
             return {"group": frozenset([f"score_{value}"])}
         found = self._mentioned(cell)
         if name == "against" and "model" in found:
-            found["model"] |= {REFERENCE}
+            found["model"] |= self._reference
         return found
 
     def _mentioned(self, text: str) -> dict[str, frozenset[str]]:

@@ -43,6 +43,8 @@ def test_ci_runs_the_test_command_of_the_readme(project_root: Path) -> None:
         ("reproduce-table5", ("DATASET=a", "MODEL=c"), '--datasets "a" --models "c"'),
         ("reproduce-table9", ("DATASET=a", "SEEDS=2"), '--datasets "a" --models "" --seeds "2"'),
         ("figure4", ("MODELS=c",), '--models "c" --seeds ""  experiment=figure4'),
+        ("ranksvm-table", ("MODELS=c",), '--datasets "" --models "c" --seeds ""  experiment=ranksvm_table'),
+        ("families", ("DATASET=a",), '--datasets "a" --models "" --seeds ""  experiment=families'),
         ("bench", (), '--datasets "" --models ""'),
         ("bench", (), "experiment=bench "),
         ("bench", ("EXPERIMENT=figure5", "DATASET=a", "MODELS=b"), '--datasets "a" --models "b"'),

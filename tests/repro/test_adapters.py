@@ -3,6 +3,7 @@
 import zipfile
 from pathlib import Path
 
+import joblib
 import lightgbm as lgb
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import xgboost as xgb
 from gbdtmo_core import load_model
 from repro.models.gbdt_mo import GBDTMO
 from repro.models.lightgbm import LightGBM
+from repro.models.rank_svm import RankSVM
 from repro.models.xgboost import XGBoost
 
 BOOSTING = {
@@ -121,6 +123,40 @@ def test_saved_gbdt_mo_is_read_by_its_estimator(rows: tuple[np.ndarray, np.ndarr
     estimator = load_model(tmp_path / "model.npz")
     assert estimator.best_iteration_.tolist() == report.best_round
     np.testing.assert_array_equal(estimator.predict(X), model.predict_scores(X))
+
+
+def test_label_sets_by_sigmoids_are_those_of_their_estimator(
+    rows: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    X, y = rows
+    labels = (y > y.mean(axis=0)).astype(np.uint8)
+    by_loss = {}
+    for loss in ("sigmoid", "squared_error"):
+        model = GBDTMO(**BOOSTING, label_loss=loss)
+        report = model.fit(
+            X[:100], labels[:100], X[100:], labels[100:], task="multilabel", n_outputs=2, seed=0, n_jobs=1
+        )
+        assert list(report.history) == ["log_loss" if loss == "sigmoid" else "rmse"]
+        model.save(tmp_path / loss)
+        estimator, by_loss[loss] = load_model(tmp_path / loss), model.predict_labels(X)
+        sets = estimator.predict_proba(X) > 0.5 if loss == "sigmoid" else estimator.predict(X) > 0.5
+        np.testing.assert_array_equal(by_loss[loss], sets)
+    with pytest.raises(ValueError, match="label_loss must be one of squared_error, sigmoid, not 'softmax'"):
+        GBDTMO(**BOOSTING, label_loss="softmax")
+
+
+def test_a_saved_estimator_of_label_sets_is_read_by_joblib(rows: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    X, y = rows
+    labels = (y > y.mean(axis=0)).astype(np.uint8)
+    model = RankSVM(C="inf", kernel="rbf", gamma=9.0)
+    report = model.fit(X, labels, task="multilabel", n_outputs=2, seed=0, n_jobs=1)
+    model.save(tmp_path / "model.joblib")
+    estimator = joblib.load(tmp_path / "model.joblib")
+    assert np.isinf(estimator.C)
+    np.testing.assert_array_equal(estimator.decision_function(X.astype(np.float64)), model.predict_scores(X))
+    np.testing.assert_array_equal(estimator.predict(X.astype(np.float64)), model.predict_labels(X))
+    assert report.solver["duality_gap"] == estimator.duality_gap_
+    assert report.solver["n_support"] == len(estimator.support_)
 
 
 def test_two_classes_have_two_scores(rows: tuple[np.ndarray, np.ndarray]) -> None:

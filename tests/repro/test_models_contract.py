@@ -21,7 +21,10 @@ STOPPED = [name for name in names("model") if stops_early(name)]
 OTHERS = [name for name in names("model") if name not in STOPPED]
 REFUSED = {"gbdt_mo_exact": ("multilabel", "regression"), **dict.fromkeys(OTHERS, ("regression",))}
 BASELINES = ("label_frequency",)  # look at no input
-SMALL: dict[str, dict[str, Any]] = {}
+SMALL: dict[str, dict[str, Any]] = {
+    **{name: {"kernel": "rbf", "gamma": "scale", "C": 10.0} for name in ("rank_svm", "binary_svm")},
+    **{name: {"n_estimators": 60} for name in ("boostexter", "boostexter_1000")},
+}
 """Settings of models that are not stopped early, for a few hundred rows of pixels."""
 
 
@@ -57,7 +60,7 @@ def make(name: str, **changed: Any) -> Any:
         "early_stopping_rounds": PATIENCE,
         "learning_rate": 0.3,
         "max_depth": 4,
-        **{key: values[0] for key, values in cfg.model.get("select", {}).items()},
+        **{key: values[0] for key, values in (cfg.model.get("select") or {}).items()},
     }
     return instantiate(cfg.model.estimator, **{**(settings if name in STOPPED else SMALL.get(name, {})), **changed})
 
@@ -131,7 +134,7 @@ def test_a_model_that_is_not_stopped_has_a_finite_score_a_label(name: str, task:
     assert scores.dtype == np.float64
     assert np.isfinite(scores).all()
     assert report.train_seconds > 0
-    assert all(np.isfinite(value) for value in report.solver.values())
+    assert all(value is None or np.isfinite(value) for value in report.solver.values())
 
 
 @pytest.mark.parametrize("task", ["multilabel"])

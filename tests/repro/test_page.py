@@ -269,6 +269,39 @@ POINT = "yeast/gbdt_mo/holdout/0.05/4"
             id="what a protocol is worth",
         ),
         pytest.param(
+            [
+                {"dataset": "genes", "model": m, "protocol": p, "model.estimator.degree": d}
+                for m in ("rank_svm", "binary_svm")
+                for p in ("published_fit", "cross_validated")
+                for d in ("2", "3")
+            ],
+            [
+                "model",
+                "degree",
+                "published",
+                "published_fit protocol",
+                "difference",
+                "cross_validated protocol",
+                "chosen",
+            ],
+            ["rank_svm", "2", "0.703", "0.717", "✗ +0.014", "0.768", "C 1.0"],
+            [
+                None,
+                None,
+                "paper.csv",
+                *["genes/rank_svm/published_fit/2"] * 2,
+                *["genes/rank_svm/cross_validated/2"] * 2,
+            ],
+            id="a degree of the kernel under a protocol whose name begins like published values",
+        ),
+        pytest.param(
+            [{"dataset": "genes", "model": m, "protocol": "holdout"} for m in ("gbdt_mo", "rank_svm")],
+            ["against", "n", "ranking loss less that of rank_svm", "won"],
+            ["gbdt_mo", "917", "+0.0100 [+0.0010, +0.0200]", "300 of 500"],
+            [None, None, *["genes"] * 2],
+            id="a difference from the method that the column names",
+        ),
+        pytest.param(
             [{"dataset": "yeast", "model": m, "protocol": p} for m in ("gbdt_mo", "xgboost") for p in PROTOCOLS],
             ["method", "mean rank", "behind gbdt_mo"],
             ["xgboost", "4.50", "+2.83"],

@@ -107,7 +107,7 @@ def test_the_leaf_budget_follows_the_swept_depth() -> None:
     ("arguments", "message"),
     [
         ({"datasets": ["iris"]}, "no dataset named iris; there are .*digits"),
-        ({"models": ["gbdt"]}, "no model named gbdt; there are catboost, gbdt_mo"),
+        ({"models": ["gbdt"]}, "no model named gbdt; there are .*catboost, gbdt_mo"),
         ({"seeds": 0}, "at least 1"),
         ({"overrides": ["model.estimator.no_such=1"]}, "no_such"),
         ({"overrides": ["a=[1"]}, "a="),
@@ -151,14 +151,55 @@ def test_an_unknown_experiment_says_what_there_is() -> None:
 
 
 WITH_RUNS = [name for name in names("experiment") if not is_benchmark(name) and name not in ("table4", "figure2")]
-OWN_MODEL = {"ranksvm_toy": "rank_svm"}
-"""Of experiments whose protocol is not for models that are stopped early."""
+NOT_STOPPED = {"ranksvm_table": "label_frequency", "ranksvm_toy": "rank_svm"}
+"""A model of each experiment that has no protocol for models that are stopped early."""
 
 
 @pytest.mark.parametrize("experiment", WITH_RUNS)
 def test_every_experiment_plans(experiment: str) -> None:
-    model = OWN_MODEL.get(experiment, "gbdt_mo")
+    model = NOT_STOPPED.get(experiment, "gbdt_mo")
     assert make_plan(experiment, datasets=["digits"], models=[model], seeds=1).cells
+
+
+def test_hyperparameters_are_swept_for_the_models_that_have_them_and_do_not_choose_them() -> None:
+    plan = make_plan("ranksvm_table")
+    cells = [(cell.model, cell.protocol, *cell.settings.values()) for cell in plan.cells]
+    degrees = [str(degree) for degree in range(2, 10)]
+    protocols = ("published_fit", "cross_validated")
+    assert cells == [
+        *(("label_frequency", protocol) for protocol in protocols),
+        *(("boostexter", "published_fit", rounds) for rounds in ("30", "1000")),
+        ("boostexter", "cross_validated"),  # folds choose the rounds
+        *((f"{kind}_svm", protocol, d) for kind in ("rank", "binary") for protocol in protocols for d in degrees),
+    ]
+    assert plan.setting_names == ["n_estimators", "degree"]
+    assert len({cell.run_id for cell in plan.cells}) == len(cells)
+    for cell in plan.cells:
+        params = cell.identity["params"]
+        open_name = {"boostexter": "n_estimators", "rank_svm": "C", "binary_svm": "C"}.get(cell.model)
+        assert list(params.get("select", {})) == ([open_name] if "cross" in cell.protocol and open_name else [])
+        if "svm" in cell.model:
+            assert (params["C"], params["gamma"], params["coef0"]) == ("inf", 1.0, 1.0)
+            assert str(params["degree"]) == cell.settings["model.estimator.degree"]
+
+
+def test_each_model_takes_the_protocols_that_are_for_it() -> None:
+    plan = make_plan("families")
+    taken = {(cell.model, cell.protocol) for cell in plan.cells}
+    assert len(taken) == len({cell.model for cell in plan.cells}) == 8
+    stopped = {model for model, protocol in taken if protocol == "holdout"}
+    assert stopped == {"xgboost_vector", "gbdt_mo", "gbdt_mo_sigmoid"}
+    assert plan.narrowed == ()
+    for cell in plan.cells:
+        assert cell.identity["row_scores"] is True
+        kernel = cell.identity["params"].get("kernel")
+        assert kernel == ("rbf" if "svm" in cell.model else None)
+
+
+def test_a_hyperparameter_that_no_model_has_left_to_sweep_is_refused() -> None:
+    for swept, model in (("no_such=1,2", "rank_svm"), ("degree=2,3", "label_frequency")):
+        with pytest.raises(PlanError, match=f"{swept.partition('=')[0]} is no hyper-parameter left to be swept"):
+            make_plan("ranksvm_table", models=[model], overrides=[f"model.estimator.{swept}"])
 
 
 @pytest.mark.parametrize("experiment", ["table4", "figure2"])
