@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,15 +50,15 @@ def pages(evidence: Evidence) -> list[Page]:
     return [Page(plan.name, text, table, drawings)]
 
 
-def toy_table(cells: pd.DataFrame, scores: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def toy_table(cells: pd.DataFrame, scores: Mapping[str, Mapping[str, float]], published: pd.DataFrame) -> pd.DataFrame:
     """Average losses over seeds.
 
     Parameters
     ----------
     cells : DataFrame
         Planned cells, with ``label_sets``.
-    scores : DataFrame
-        ``run_id``, ``hamming_loss`` and ``label_ranking_loss`` of the recorded runs.
+    scores : mapping of str to mapping
+        Of each recorded run, by ``run_id``, see `repro.kinds.base.all_scores`.
     published : DataFrame
         ``model``, ``label_set`` (empty: not told), ``value``.
 
@@ -69,7 +69,8 @@ def toy_table(cells: pd.DataFrame, scores: pd.DataFrame, published: pd.DataFrame
         standard deviation ``hamming_loss_sd``; ``all_right``, the share of seeds with a loss of 0;
         ``label_ranking_loss``; ``published``; ``note``, why runs are missing.
     """
-    joined = cells.merge(scores.reindex(columns=["run_id", *_LOSSES]), on="run_id", how="left")
+    losses = pd.DataFrame.from_dict(dict(scores), orient="index").reindex(columns=_LOSSES)
+    joined = cells.merge(losses, left_on="run_id", right_index=True, how="left")
     told = {row["model"]: row for row in rows_of(published)}
     rows = []
     for key, own in joined.groupby(["model", "label_sets"], sort=False):

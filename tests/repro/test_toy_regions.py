@@ -18,9 +18,8 @@ from repro.run import run_cell
 from repro.store import RunStore
 
 
-def losses(values: dict[str, float]) -> pd.DataFrame:
-    rows = [{"run_id": name, "hamming_loss": loss, "label_ranking_loss": 0.5} for name, loss in values.items()]
-    return pd.DataFrame(rows)
+def losses(values: dict[str, float]) -> dict[str, dict[str, float]]:
+    return {name: {"hamming_loss": loss, "label_ranking_loss": 0.5} for name, loss in values.items()}
 
 
 def test_losses_are_averaged_and_stand_beside_the_published_ones() -> None:
@@ -61,7 +60,7 @@ def test_a_published_value_stands_beside_its_own_way_to_label_sets_alone() -> No
 def test_without_runs_there_is_a_table_of_gaps() -> None:
     cells = cells_of(1, "a", gaps={"a0": "not run"}).assign(label_sets="threshold")
     published = pd.DataFrame([{"model": "a", "label_set": math.nan, "value": 0.08}])
-    table = toy_regions.toy_table(cells, pd.DataFrame(), published)
+    table = toy_regions.toy_table(cells, {}, published)
     assert (table["n_seeds"].item(), table["note"].item()) == (0, "not run")
     assert "| – " in toy_regions.toy_markdown(table)
 
