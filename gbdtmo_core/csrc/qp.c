@@ -5,14 +5,15 @@
 
 enum { MOST_REST = 15, BATCH = 64, LONGEST_INTERVAL = 10 };
 
-/* Penalty of the sums, as a share of the mean of K_ii. */
-static const double PENALTY = 0.1;
+/* The penalty of the sums starts at this share of the mean of K_ii. It rises while what it charges for them is more than what the
+ * samples gain in an epoch, and falls, though not below the second share, while it charges next to nothing. */
+static const double PENALTY = 0.1, LEAST_PENALTY = 0.03, PENALTY_STEP = 1.5, PENALTY_SHARE = 0.02;
 
 static gmo_status allocate(gmo_qp *qp) {
     int64_t n = qp->problem.n, q = qp->problem.q, size;
     if (!gmo_size_mul(n, q, &size))
         return GMO_ERR_SIZE;
-    qp->max_moves = 8 * q + 64;
+    qp->max_moves = 4 * n + 64 * (int64_t)q;
     qp->a = gmo_alloc_zero(size, sizeof *qp->a);
     qp->best_a = gmo_alloc_zero(size, sizeof *qp->best_a);
     qp->all = gmo_alloc(size, sizeof *qp->all);
@@ -48,15 +49,23 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
         gmo_qp_free(qp);
         return status;
     }
-    double diagonal = 0;
+    double diagonal = 0, most = 0;
     for (int64_t i = 0; i < problem->n; i++) {
         if (!(problem->cost[i] > 0))
             continue;
         qp->order[qp->n_order++] = i;
         qp->hard = isinf(problem->cost[i]);
         diagonal += problem->diagonal[i];
+        int32_t n_relevant = 0;
+        for (int32_t k = 0; k < problem->q; k++)
+            n_relevant += problem->relevant[i * problem->q + k];
+        most += problem->cost[i] * n_relevant * (problem->q - n_relevant);
     }
-    qp->rho = diagonal > 0 ? PENALTY * diagonal / (double)qp->n_order : 1;
+    double mean = diagonal > 0 ? diagonal / (double)qp->n_order : 1;
+    qp->least_rho = LEAST_PENALTY * mean;
+    /* With a small C multipliers are small: a sum as large as they allow should move a bias by about 1. */
+    qp->rho = PENALTY * mean + (most > 0 ? problem->q / most : 0);
+    qp->most_rho = 1e6 * qp->rho;
     qp->batch_limit = gram || x ? 1 : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows) : BATCH;
     return GMO_OK;
 }
@@ -193,8 +202,15 @@ static void begin_epoch(gmo_qp *qp) {
 }
 
 static void end_epoch(gmo_qp *qp) {
-    for (int32_t k = 0; k < qp->problem.q; k++)
+    double priced = 0;
+    for (int32_t k = 0; k < qp->problem.q; k++) {
         qp->bias[k] += 0.5 * qp->rho * qp->sum[k];
+        priced += 0.25 * qp->rho * qp->sum[k] * qp->sum[k];
+    }
+    if (priced > qp->gains)
+        qp->rho = fmin(qp->rho * PENALTY_STEP, qp->most_rho);
+    else if (priced < PENALTY_SHARE * qp->gains)
+        qp->rho = fmax(qp->rho / PENALTY_STEP, qp->least_rho);
     qp->threshold = qp->gains / (double)qp->n_order;
     qp->epoch++;
     if (qp->epoch < qp->next_check && qp->epoch < qp->problem.max_epochs) {
