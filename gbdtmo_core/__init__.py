@@ -5,12 +5,14 @@ from gbdtmo_core.binary_svm import BinarySVMClassifier
 from gbdtmo_core.boostexter import BoosTexterClassifier
 from gbdtmo_core.boosting import GBDTMOClassifier, GBDTMORegressor
 from gbdtmo_core.persistence import load_model
+from gbdtmo_core.ranksvm import RankSVMClassifier
 
 __all__ = [
     "BinarySVMClassifier",
     "BoosTexterClassifier",
     "GBDTMOClassifier",
     "GBDTMORegressor",
+    "RankSVMClassifier",
     "Tree",
     "load_model",
 ]
