@@ -1,4 +1,7 @@
-"""Gradient boosted decision trees for multiple outputs (GBDT-MO, arXiv 1909.04373), with scikit-learn estimators."""
+"""Learning many outputs at once, with scikit-learn estimators: boosted trees and rankings of labels.
+
+GBDT-MO: Zhang & Jung, arXiv 1909.04373. Rank-SVM and its rivals: Elisseeff & Weston, NeurIPS 2001.
+"""
 
 from gbdtmo_core._trees import Tree
 from gbdtmo_core.binary_svm import BinarySVMClassifier
