@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gbdtmo_core.ranksvm import RankSVMClassifier
+from gbdtmo_core import RankSVMClassifier
 from repro.models.base import FitReport
 from repro.models.label_estimator import LabelEstimator, finite
 
