@@ -69,5 +69,6 @@ def primal_value(squared_norm: float, scores: FloatArray, pairs: Pairs) -> float
     """Sum of |w_k|² plus the weighted hinge losses; without bounds, of the scores divided by their least margin."""
     margins = pairs.differences(scores)
     if np.isinf(pairs.bound).any():
-        return squared_norm / float(margins.min()) ** 2 if margins.min() > 0 else np.inf
+        least = float(np.min(margins))
+        return squared_norm / least**2 if least > 0 else np.inf
     return squared_norm + float(pairs.bound @ np.maximum(0.0, 1.0 - margins))
