@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from os import PathLike
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from gbdtmo_core import _lib
 from gbdtmo_core._model import Model
 from gbdtmo_core._parameters import check_exact_hessian, check_parameters
+from gbdtmo_core._state import unchanged_on_failure
 from gbdtmo_core._targets import best_constant, refuse_non_numbers
 from gbdtmo_core._trees import Trees
 from gbdtmo_core.persistence import read_model, write_model
@@ -98,18 +98,6 @@ PARAMETERS_DOC = """
         work the mean over its threads. "entries": how many entries outside their feature's most frequent bin the
         histograms of the round had to add. Not part of a saved model.
 """
-
-
-@contextmanager
-def _unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Gives the estimator back as it was if the block fails or is interrupted."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 class BaseGBDTMO(BaseEstimator):
@@ -245,7 +233,7 @@ class BaseGBDTMO(BaseEstimator):
     def _fit_rows(self, frame: Any, eval_set: tuple[Any, Any] | None, *args: Any, **kwargs: Any) -> Self:
         """Notes the columns of ``frame`` (X as passed), trains and keeps the model: all of it or nothing."""
         check_exact_hessian(self.get_params(deep=False), kwargs["loss"], kwargs["n_outputs"])
-        with _unchanged_on_failure(self):
+        with unchanged_on_failure(self):
             validate_data(self, frame, reset=True, skip_check_array=True)
             if eval_set is not None:
                 validate_data(self, eval_set[0], reset=False, skip_check_array=True)

@@ -164,6 +164,77 @@ gmo_status gmo_forest_pack(const gmo_forest *forest, const double *edges, const 
 gmo_status gmo_predictor_add(const gmo_predictor *predictor, int64_t first, int64_t last, const gmo_matrix *x,
                              int32_t n_threads, double *scores);
 
+/* Rank-SVM. Source: Elisseeff & Weston, "A kernel method for multi-labelled classification", NIPS 14 (2001). Samples n,
+ * labels q. */
+
+/* Rows of numbers: dense (n_rows, n_features), or, if row_start is given, compressed sparse rows: row i has entries
+ * row_start[i] .. row_start[i + 1] with ascending columns. */
+typedef struct {
+    const double *values;
+    const int64_t *row_start; /* (n_rows + 1,) or NULL */
+    const int32_t *columns;   /* (row_start[n_rows],) or NULL */
+    int64_t n_rows, n_features;
+} gmo_features;
+
+enum { GMO_KERNEL_LINEAR = 0, GMO_KERNEL_POLY = 1, GMO_KERNEL_RBF = 2 };
+
+/* x . y; (gamma x . y + coef0)^degree; exp(-gamma |x - y|^2). */
+typedef struct {
+    int32_t kind, degree;
+    double gamma, coef0;
+} gmo_kernel;
+
+/* The kernel of rows first .. last of x with all rows of y, both dense or both sparse. out: (last - first, y->n_rows); an
+ * entry has the same bits in whatever block it is computed. */
+gmo_status gmo_kernel_block(const gmo_kernel *kernel, const gmo_features *x, int64_t first, int64_t last,
+                            const gmo_features *y, int32_t n_threads, double *out);
+/* K(x_i, x_i). out: (n_rows,). */
+gmo_status gmo_kernel_diagonal(const gmo_kernel *kernel, const gmo_features *x, double *out);
+
+/* A training problem. The kernel is one of: gram (n, n), symmetric; features, then it is linear, and the solver keeps the q
+ * vectors w_k; or neither, then rows of at most cache_bytes are kept, and asked for where they are missing.
+ * Labels group_start[g] .. group_start[g + 1] are group g; pairs of relevant and irrelevant labels count within groups. */
+typedef struct {
+    int64_t n_samples;
+    int32_t n_labels, n_groups;
+    const uint8_t *relevant;    /* (n, q) 0 or 1 */
+    const int32_t *group_start; /* (n_groups + 1,) */
+    const double *cost;         /* (n,) bound of the multiplier of a pair: C / (|Y_i| |not Y_i|); INFINITY (for all, or 0)
+                                   for the hard margin; 0: the sample has no pairs */
+    const double *diagonal;     /* (n,) K(x_i, x_i) */
+    const double *gram;
+    const gmo_features *features;
+    int64_t cache_bytes;
+    double tolerance;  /* ends at a relative duality gap of at most this */
+    int64_t max_epochs;
+    uint64_t seed;
+} gmo_ranksvm_problem;
+
+typedef struct {
+    double primal, dual; /* bounds of the optimum: the best of feasible points so far; primal may be INFINITY */
+    double gap;          /* (primal - dual) / primal; 0 if primal is 0; INFINITY if it is */
+    int64_t n_epochs;
+    int64_t n_wanted;      /* > 0: rows of the kernel that must be put before the next run, in this order */
+    const int64_t *wanted; /* (n_wanted,) */
+    int32_t finished;      /* 1: converged, at max_epochs, or not separable */
+    int32_t indefinite;    /* 1: the kernel is seen not to be positive semi-definite; then the bounds are none */
+    int32_t unbounded;     /* 1: hard margin; the dual says that the margin is 0 for all that can be computed */
+} gmo_ranksvm_state;
+
+typedef struct gmo_ranksvm gmo_ranksvm;
+
+/* A machine borrows all arrays of the problem until it is freed. *out is NULL on failure. */
+gmo_status gmo_ranksvm_create(const gmo_ranksvm_problem *problem, gmo_ranksvm **out);
+/* Goes on for about n_visits visits of a sample, or until rows are wanted, or to the end. */
+gmo_status gmo_ranksvm_run(gmo_ranksvm *machine, int64_t n_visits);
+/* Rows wanted[0 .. n_wanted) of the kernel. rows: (n_wanted, n). */
+gmo_status gmo_ranksvm_put(gmo_ranksvm *machine, const double *rows);
+/* Views into the machine's memory, valid until the next run or free. */
+void gmo_ranksvm_look(const gmo_ranksvm *machine, gmo_ranksvm_state *out);
+/* The best primal point so far. dual_coef: out, (n, q) a with w_k = 1/2 sum_i a_ik phi(x_i); bias: out, (q,). */
+void gmo_ranksvm_solution(const gmo_ranksvm *machine, double *dual_coef, double *bias);
+void gmo_ranksvm_free(gmo_ranksvm *machine); /* NULL is fine */
+
 /* Threads OpenMP would use by itself (OMP_NUM_THREADS, affinity). */
 int32_t gmo_threads_max(void);
 /* [cffi: end] */

@@ -1,0 +1,208 @@
+/* The certificate of the dual's solver (qp.h): a feasible dual point, and the two bounds. */
+#include "qp.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A hard margin ends once the dual bound says that scores need a norm beyond this (kernel scaled to a mean K_ii of 1). */
+static const double LARGEST_NORM = 1e14;
+
+static gmo_pairs pairs_of(const gmo_qp *qp, int64_t sample, int32_t group) {
+    const gmo_qp_problem *problem = &qp->problem;
+    return (gmo_pairs){problem->relevant + sample * problem->q, problem->cost[sample], qp->room,
+                       problem->group_start[group], problem->group_start[group + 1]};
+}
+
+static void read_all(gmo_qp *qp) {
+    for (int64_t i = 0; i < qp->n_order; i++)
+        gmo_scores_read(&qp->scores, qp->order[i], qp->all + qp->order[i] * qp->problem.q);
+}
+
+/* The sums anew, without the rounding of many steps; returns a bound of what rounding leaves of them. */
+static double renew_sums(gmo_qp *qp) {
+    double largest = 0;
+    for (int32_t k = 0; k < qp->problem.q; k++) {
+        double sum = 0, size = 0;
+        for (int64_t i = 0; i < qp->n_order; i++) {
+            double a = qp->a[qp->order[i] * qp->problem.q + k];
+            sum += a;
+            size += fabs(a);
+        }
+        qp->sum[k] = sum;
+        largest = size > largest ? size : largest;
+    }
+    return 1e-14 * largest;
+}
+
+/* What a move of a sample costs the dual per unit, to first order: small where both labels have free multipliers. */
+static double loss_of(const gmo_qp *qp, int64_t sample, int32_t up, int32_t down) {
+    const uint8_t *relevant = qp->problem.relevant + sample * qp->problem.q;
+    const double *s = qp->all + sample * qp->problem.q;
+    return s[up] + qp->bias[up] - relevant[up] - (s[down] + qp->bias[down] - relevant[down]);
+}
+
+static double capacity_of(const gmo_qp *qp, int64_t sample, int32_t group, int32_t up, int32_t down) {
+    gmo_pairs pairs = pairs_of(qp, sample, group);
+    const double *a = qp->a + sample * qp->problem.q;
+    bool can_rise = pairs.relevant[up] || a[up] < 0, can_fall = !pairs.relevant[down] || a[down] > 0;
+    return can_rise && can_fall ? gmo_pairs_capacity(&pairs, a, up, down) : 0;
+}
+
+static void make_move(gmo_qp *qp, int64_t sample, int32_t up, int32_t down, double size) {
+    double *a = qp->a + sample * qp->problem.q;
+    a[up] += size;
+    a[down] -= size;
+    qp->sum[up] += size;
+    qp->sum[down] -= size;
+    qp->moves[qp->n_moves++] = (gmo_qp_move){sample, up, down, size};
+}
+
+/* The sample whose move costs least; *capacity: out, 0 if none can. */
+static int64_t cheapest(const gmo_qp *qp, int32_t group, int32_t up, int32_t down, double least, double *capacity) {
+    int64_t best = -1;
+    double best_loss = INFINITY;
+    *capacity = 0;
+    for (int64_t i = 0; i < qp->n_order; i++) {
+        double loss = loss_of(qp, qp->order[i], up, down);
+        if (!(loss < best_loss))
+            continue;
+        double found = capacity_of(qp, qp->order[i], group, up, down);
+        if (found <= least)
+            continue;
+        best = qp->order[i];
+        best_loss = loss;
+        *capacity = found;
+    }
+    return best;
+}
+
+/* Where no sample can move between two labels at once: a shortest way over others, by breadth first from `up`. queue: (q,)
+ * labels reached; from, by: (q,) the label before and the sample between. Moves along it; false if there is no way. */
+static bool move_along_path(gmo_qp *qp, int32_t group, int32_t up, int32_t down, double noise) {
+    int32_t first = qp->problem.group_start[group], last = qp->problem.group_start[group + 1], n_queue = 0;
+    int32_t *queue = qp->label, *from = queue + qp->problem.q;
+    int64_t *by = qp->by;
+    for (int32_t k = first; k < last; k++)
+        from[k] = -1;
+    from[up] = up;
+    queue[n_queue++] = up;
+    for (int32_t head = 0; head < n_queue && from[down] < 0; head++)
+        for (int64_t i = 0; i < qp->n_order; i++)
+            for (int32_t k = first; k < last; k++)
+                if (from[k] < 0 && capacity_of(qp, qp->order[i], group, queue[head], k) > noise) {
+                    from[k] = queue[head];
+                    by[k] = qp->order[i];
+                    queue[n_queue++] = k;
+                }
+    if (from[down] < 0)
+        return false;
+    double size = fmin(-qp->sum[up], qp->sum[down]);
+    int64_t length = 0;
+    for (int32_t k = down; k != up; k = from[k], length++)
+        size = fmin(size, capacity_of(qp, by[k], group, from[k], k));
+    if (qp->n_moves + length > qp->max_moves)
+        return false;
+    for (int32_t k = down; k != up; k = from[k])
+        make_move(qp, by[k], from[k], k, size);
+    return true;
+}
+
+static bool repair_group(gmo_qp *qp, int32_t group, double noise) {
+    int32_t first = qp->problem.group_start[group], last = qp->problem.group_start[group + 1];
+    while (qp->n_moves < qp->max_moves) {
+        int32_t up = first, down = first;
+        for (int32_t k = first; k < last; k++) {
+            up = qp->sum[k] < qp->sum[up] ? k : up;
+            down = qp->sum[k] > qp->sum[down] ? k : down;
+        }
+        double wanted = fmin(-qp->sum[up], qp->sum[down]), capacity;
+        if (!(wanted > noise))
+            return fmax(-qp->sum[up], qp->sum[down]) <= (last - first) * noise;
+        int64_t sample = cheapest(qp, group, up, down, noise, &capacity);
+        if (sample >= 0)
+            make_move(qp, sample, up, down, fmin(wanted, capacity));
+        else if (!move_along_path(qp, group, up, down, noise))
+            return false;
+    }
+    return false;
+}
+
+void gmo_qp_choose_moves(gmo_qp *qp) {
+    double noise = renew_sums(qp);
+    qp->n_moves = 0;
+    qp->repaired = true;
+    read_all(qp);
+    for (int32_t g = 0; g < qp->problem.n_groups; g++)
+        qp->repaired = repair_group(qp, g, noise) && qp->repaired;
+}
+
+/* Sums over samples that both bounds need. */
+typedef struct {
+    double norm;     /* 1/4 sum_k a_k' K a_k = sum_k |w_k|^2 */
+    double total;    /* sum of T_i */
+    double hinge;    /* sum of cost_i times the hinges of the pairs */
+    double least;    /* least margin of a pair */
+    double stretch;  /* a may be multiplied by this at least without passing the bounds */
+} balance;
+
+static void add_sample(const gmo_qp *qp, int64_t sample, balance *sums) {
+    const gmo_qp_problem *problem = &qp->problem;
+    const double *s = qp->all + sample * problem->q, *a = qp->a + sample * problem->q;
+    const uint8_t *relevant = problem->relevant + sample * problem->q;
+    for (int32_t k = 0; k < problem->q; k++) {
+        sums->norm += 0.5 * a[k] * s[k];
+        qp->s[k] = s[k] + qp->bias[k];
+    }
+    for (int32_t g = 0; g < problem->n_groups; g++) {
+        gmo_pairs pairs = pairs_of(qp, sample, g);
+        double least, hinge = gmo_pairs_hinge(&pairs, qp->s, 1, &least), total = 0, most_up = 0, most_down = 0;
+        for (int32_t k = pairs.first; k < pairs.last; k++) {
+            total += relevant[k] ? a[k] : 0;
+            most_up = relevant[k] && a[k] > most_up ? a[k] : most_up;
+            most_down = !relevant[k] && -a[k] > most_down ? -a[k] : most_down;
+        }
+        sums->total += total;
+        sums->hinge += hinge > 0 ? pairs.cost * hinge : 0;
+        sums->least = fmin(sums->least, least);
+        if (most_up * most_down > 0)
+            sums->stretch = fmin(sums->stretch, pairs.cost * total / (most_up * most_down));
+    }
+}
+
+static void keep(gmo_qp *qp, double primal, double scale) {
+    qp->primal = primal;
+    qp->best_scale = scale;
+    memcpy(qp->best_a, qp->a, (size_t)qp->problem.n * (size_t)qp->problem.q * sizeof *qp->a);
+    memcpy(qp->best_bias, qp->bias, (size_t)qp->problem.q * sizeof *qp->bias);
+}
+
+gmo_status gmo_qp_evaluate(gmo_qp *qp) {
+    balance sums = {0, 0, 0, INFINITY, INFINITY};
+    read_all(qp);
+    for (int64_t i = 0; i < qp->n_order; i++)
+        add_sample(qp, qp->order[i], &sums);
+    if (!isfinite(sums.norm) || !isfinite(sums.total))
+        return GMO_ERR_NUMERIC;
+    qp->indefinite = qp->indefinite || sums.norm < -1e-9 * sums.total;
+    double norm = fmax(sums.norm, 0), total = sums.total, primal = norm + sums.hinge, scale = 1 / sums.least;
+    if (primal < qp->primal || !isfinite(qp->primal))
+        keep(qp, primal, 1);
+    if (sums.least > 0 && scale <= sums.stretch && norm * scale * scale < qp->primal)
+        keep(qp, norm * scale * scale, scale);
+    qp->separated = qp->separated || sums.least > 0;
+    if (!qp->repaired)
+        return GMO_OK;
+    /* D(x a) = x T - x^2 N is largest at x = T / 2 N; a soft margin's a may shrink, but not grow. */
+    double best = norm > 0 ? total / (2 * norm) : 1;
+    if (!qp->hard && best > 1)
+        best = 1;
+    qp->dual = fmax(qp->dual, best * total - best * best * norm);
+    qp->unbounded = qp->hard && !isfinite(qp->primal) && qp->dual * qp->rho > LARGEST_NORM;
+    return GMO_OK;
+}
+
+double gmo_qp_gap(const gmo_qp *qp) {
+    if (qp->primal <= qp->dual)
+        return 0;
+    return isfinite(qp->primal) ? (qp->primal - qp->dual) / qp->primal : INFINITY;
+}

@@ -1,0 +1,169 @@
+/* Kernels of rows of numbers. Products are summed in the order of the features, one after the other, so that an entry's
+ * bits do not depend on its block. */
+#include "common.h"
+
+#include <math.h>
+
+/* Rows of y side by side in a panel, and rows of x that are worked on at once: their products stay in registers. */
+enum { PANEL = 16, AT_ONCE = 4 };
+
+typedef double gmo_panel_row[PANEL];
+
+GMO_INLINE double power(double base, int32_t degree) {
+    double result = 1;
+    for (; degree; degree >>= 1, base *= base)
+        if (degree & 1)
+            result *= base;
+    return result;
+}
+
+/* Entries of one row from its products; xx and yy are squared norms. */
+static void finish(const gmo_kernel *kernel, double xx, const double *yy, int64_t count, double *out) {
+    if (kernel->kind == GMO_KERNEL_POLY)
+        for (int64_t j = 0; j < count; j++)
+            out[j] = power(kernel->gamma * out[j] + kernel->coef0, kernel->degree);
+    if (kernel->kind == GMO_KERNEL_RBF)
+        for (int64_t j = 0; j < count; j++) {
+            double square = xx + yy[j] - 2 * out[j];
+            out[j] = exp(-kernel->gamma * (square > 0 ? square : 0));
+        }
+}
+
+static double squared_norm(const gmo_features *x, int64_t row) {
+    int64_t first = x->row_start ? x->row_start[row] : row * x->n_features,
+            last = x->row_start ? x->row_start[row + 1] : first + x->n_features;
+    double sum = 0;
+    for (int64_t i = first; i < last; i++)
+        sum += x->values[i] * x->values[i];
+    return sum;
+}
+
+static void fill_panel(const gmo_features *y, int64_t first, int64_t count, gmo_panel_row *panel) {
+    for (int64_t f = 0; f < y->n_features; f++)
+        for (int64_t j = 0; j < PANEL; j++)
+            panel[f][j] = j < count ? y->values[(first + j) * y->n_features + f] : 0;
+}
+
+/* Products of `rows` <= AT_ONCE rows of x with a panel. */
+GMO_CLONES
+static void multiply(const double *x, int64_t n_features, int64_t rows, const gmo_panel_row *panel,
+                     gmo_panel_row *product) {
+    if (rows == AT_ONCE) {
+        gmo_panel_row sum[AT_ONCE] = {{0}};
+        for (int64_t f = 0; f < n_features; f++)
+            for (int32_t r = 0; r < AT_ONCE; r++)
+                for (int32_t j = 0; j < PANEL; j++)
+                    sum[r][j] += x[r * n_features + f] * panel[f][j];
+        for (int32_t r = 0; r < AT_ONCE; r++)
+            for (int32_t j = 0; j < PANEL; j++)
+                product[r][j] = sum[r][j];
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        gmo_panel_row sum = {0};
+        for (int64_t f = 0; f < n_features; f++)
+            for (int32_t j = 0; j < PANEL; j++)
+                sum[j] += x[r * n_features + f] * panel[f][j];
+        for (int32_t j = 0; j < PANEL; j++)
+            product[r][j] = sum[j];
+    }
+}
+
+/* Columns first .. first + count of the block, for dense rows. */
+static void dense_columns(const gmo_features *x, int64_t x_first, int64_t x_last, const gmo_features *y, int64_t first,
+                          int64_t count, gmo_panel_row *panel, double *out) {
+    gmo_panel_row product[AT_ONCE];
+    fill_panel(y, first, count, panel);
+    for (int64_t i = x_first; i < x_last; i += AT_ONCE) {
+        int64_t rows = x_last - i < AT_ONCE ? x_last - i : AT_ONCE;
+        multiply(x->values + i * x->n_features, x->n_features, rows, panel, product);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < count; j++)
+                out[(i - x_first + r) * y->n_rows + first + j] = product[r][j];
+    }
+}
+
+static gmo_status dense_products(const gmo_features *x, int64_t first, int64_t last, const gmo_features *y,
+                                 int32_t n_threads, double *out) {
+    int64_t n_panels = (y->n_rows + PANEL - 1) / PANEL;
+    bool failed = false;
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, (last - first) * y->n_rows))
+    {
+        gmo_panel_row *panel = gmo_alloc(x->n_features, sizeof *panel);
+        gmo_range range = gmo_thread_range(n_panels);
+        if (!panel) {
+#pragma omp atomic write
+            failed = true;
+        }
+        for (int64_t p = range.first; panel && p < range.last; p++) {
+            int64_t rest = y->n_rows - p * PANEL;
+            dense_columns(x, first, last, y, p * PANEL, rest < PANEL ? rest : PANEL, panel, out);
+        }
+        free(panel);
+    }
+    return failed ? GMO_ERR_MEMORY : GMO_OK;
+}
+
+/* One row of x, spread out in `spread` (all 0 before and after), with all rows of y. */
+static void sparse_row(const gmo_features *x, int64_t row, const gmo_features *y, double *spread, double *out) {
+    for (int64_t i = x->row_start[row]; i < x->row_start[row + 1]; i++)
+        spread[x->columns[i]] += x->values[i];
+    for (int64_t j = 0; j < y->n_rows; j++) {
+        double sum = 0;
+        for (int64_t i = y->row_start[j]; i < y->row_start[j + 1]; i++)
+            sum += spread[y->columns[i]] * y->values[i];
+        out[j] = sum;
+    }
+    for (int64_t i = x->row_start[row]; i < x->row_start[row + 1]; i++)
+        spread[x->columns[i]] = 0;
+}
+
+static gmo_status sparse_products(const gmo_features *x, int64_t first, int64_t last, const gmo_features *y,
+                                  int32_t n_threads, double *out) {
+    bool failed = false;
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, (last - first) * y->n_rows))
+    {
+        double *spread = gmo_alloc_zero(x->n_features, sizeof *spread);
+        gmo_range range = gmo_thread_range(last - first);
+        if (!spread) {
+#pragma omp atomic write
+            failed = true;
+        }
+        for (int64_t i = range.first; spread && i < range.last; i++)
+            sparse_row(x, first + i, y, spread, out + i * y->n_rows);
+        free(spread);
+    }
+    return failed ? GMO_ERR_MEMORY : GMO_OK;
+}
+
+gmo_status gmo_kernel_block(const gmo_kernel *kernel, const gmo_features *x, int64_t first, int64_t last,
+                            const gmo_features *y, int32_t n_threads, double *out) {
+    int64_t size;
+    if (!gmo_size_mul(last - first, y->n_rows, &size))
+        return GMO_ERR_SIZE;
+    if (x->row_start)
+        GMO_TRY(sparse_products(x, first, last, y, n_threads, out));
+    else
+        GMO_TRY(dense_products(x, first, last, y, n_threads, out));
+    if (kernel->kind == GMO_KERNEL_LINEAR)
+        return GMO_OK;
+    double *norms = gmo_alloc(y->n_rows, sizeof *norms);
+    if (!norms)
+        return GMO_ERR_MEMORY;
+    for (int64_t j = 0; j < y->n_rows; j++)
+        norms[j] = squared_norm(y, j);
+#pragma omp parallel for num_threads(n_threads) if (GMO_PARALLEL(n_threads, size))
+    for (int64_t i = first; i < last; i++)
+        finish(kernel, squared_norm(x, i), norms, y->n_rows, out + (i - first) * y->n_rows);
+    free(norms);
+    return GMO_OK;
+}
+
+gmo_status gmo_kernel_diagonal(const gmo_kernel *kernel, const gmo_features *x, double *out) {
+    for (int64_t i = 0; i < x->n_rows; i++) {
+        double norm = squared_norm(x, i);
+        out[i] = norm;
+        finish(kernel, norm, &norm, 1, out + i);
+    }
+    return GMO_OK;
+}
