@@ -57,17 +57,34 @@ class Split:
     validation : ndarray of shape (n_validation,)
         Rows the ``holdout`` protocol stops on; disjoint from `fit` and `test`.
     test : ndarray of shape (n_test,)
-        Rows that are scored.
+        Rows that are scored; disjoint from the others.
+    resubstitution : bool
+        Whether the set is by its definition scored on its own training rows: then `test` holds these and what is
+        recorded is a training error.
+
+    Raises
+    ------
+    ValueError
+        If rows overlap that must not, or a split by resubstitution tests other rows than it trains on.
     """
 
     train: Rows
     fit: Rows
     validation: Rows
     test: Rows
+    resubstitution: bool = False
 
     def __post_init__(self) -> None:
         for name in ("train", "fit", "validation", "test"):
             object.__setattr__(self, name, read_only(getattr(self, name), np.int64))
+        apart = [("fit", "validation")]
+        if not self.resubstitution:
+            apart += [("train", "test"), ("fit", "test"), ("validation", "test")]
+        elif not np.array_equal(np.unique(self.train), np.unique(self.test)):
+            raise ValueError("a split by resubstitution should test the rows it trains on, and these differ")
+        for one, other in apart:
+            if common := len(np.intersect1d(getattr(self, one), getattr(self, other))):
+                raise ValueError(f"{common} rows are {one} and {other} rows at once; expected none")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

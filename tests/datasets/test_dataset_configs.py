@@ -55,7 +55,16 @@ def test_a_file_is_named_as_its_set(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "seeds"),
-    [("friedman1", 5), ("random_projection", 5), ("nus_wide", 1), ("scene", 1), ("wq", 10), ("caltech101", 10)],
+    [
+        ("friedman1", 5),
+        ("random_projection", 5),
+        ("nus_wide", 1),
+        ("scene", 1),
+        ("wq", 10),
+        ("caltech101", 10),
+        ("yeast_genes", 1),
+        ("ranksvm_toy", 50),
+    ],
 )
 def test_seeds_are_those_of_the_set(name: str, seeds: int) -> None:
     assert dataset_config(name)["seeds"] == seeds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from datasets.base import Dataset, random_split
+from datasets.base import Dataset, Split, random_split
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -34,6 +34,25 @@ def test_first_rows_of_seed_0_are_numpys() -> None:
 def test_split_arrays_are_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         random_split(10, 0).train[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"train": [0, 1, 4]}, "1 rows are train and test rows at once"),
+        ({"fit": [0, 4, 5]}, "2 rows are fit and test rows at once"),
+        ({"validation": [3, 5]}, "1 rows are validation and test rows at once"),
+        ({"validation": [1]}, "1 rows are fit and validation rows at once"),
+        ({"validation": [1], "test": [0, 1, 2], "resubstitution": True}, "1 rows are fit and validation rows"),
+        ({"test": [0, 1], "resubstitution": True}, "should test the rows it trains on"),
+        ({"resubstitution": True}, "should test the rows it trains on"),
+    ],
+)
+def test_rows_that_overlap_are_refused(parts: dict[str, object], problem: str) -> None:
+    split = {"train": [0, 1, 2], "fit": [0, 1], "validation": [2], "test": [4, 5]}
+    assert len(Split(**split).test) == 2  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=problem):
+        Split(**{**split, **parts})  # type: ignore[arg-type]
 
 
 def test_data_set_does_not_follow_later_changes_through_its_own_arrays() -> None:

@@ -30,9 +30,11 @@ PUBLISHED = {
     "digits_inpainting": (1_797, 32, 8, 1_257, 540),
     "nus_wide_shape": (269_648, 128, 81, 161_789, 107_859),
     "scene": (2_407, 294, 6, 1_211, 1_196),
+    "yeast_genes": (2_417, 103, 14, 1_500, 917),
+    "ranksvm_toy": (2_500, 2, 3, 50, 50),  # 50 points for each of 50 seeds, scored on themselves
     "wq": (1_060, 16, 14, 742, 318),
 }
-BUNDLED = {"digits", "digits_inpainting", "friedman1", "random_projection"}
+BUNDLED = {"digits", "digits_inpainting", "friedman1", "random_projection", "ranksvm_toy"}
 
 NOT_EVERYWHERE = {
     "nus_wide": "its features are not among the test data",
@@ -92,11 +94,12 @@ def test_contract(load, name: str) -> None:
         assert data.y.dtype == np.int64
         assert set(np.unique(data.y)) == set(range(data.n_outputs))
     split = data.split(0)
-    parts = [split.fit, split.validation, split.test]
+    fitted = [split.fit, split.validation]
     rows = range(len(data.X) // max(1, len(data.seed_splits)))
-    assert sorted(np.concatenate(parts)) == list(rows)
+    assert sorted(np.concatenate(fitted if split.resubstitution else [*fitted, split.test])) == list(rows)
     assert set(split.fit) <= set(split.train)
-    assert not set(split.train) & set(split.test)
+    assert split.resubstitution == (name == "ranksvm_toy")
+    assert (set(split.train) & set(split.test)) == (set(rows) if split.resubstitution else set())
     with pytest.raises(dataclasses.FrozenInstanceError):
         data.name = "other"
 

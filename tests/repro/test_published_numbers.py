@@ -28,6 +28,12 @@ ROWS = {
 SIZES = {"Train": "n_train", "Test": "n_test", "Features": "n_features", "Outputs": "n_outputs", "Problem": "task"}
 TASKS = {"classification": "multiclass", "regression": "regression", "multi-label": "multilabel"}
 HESSIANS = {"Diagonal": "diagonal", "Exact": "exact"}
+RANKING_METRICS = {
+    "Precision": "average_precision",
+    "Ranking Loss": "label_ranking_loss",
+    "Hamming Loss": "hamming_loss",
+    "One-Error": "one_error",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +41,14 @@ def paper(shared: Path) -> str:
     return (shared / "seeds" / "gbdt_mo.txt").read_text()
 
 
-def read(project_root: Path, number: int) -> pd.DataFrame:
-    return pd.read_csv(project_root / "results" / "paper" / f"table{number}.csv", dtype=str)
+@pytest.fixture(scope="module")
+def ranking_paper(shared: Path) -> str:
+    return (shared / "seeds" / "rank_svm.txt").read_text()
+
+
+def read(project_root: Path, table: int | str) -> pd.DataFrame:
+    name = f"table{table}" if isinstance(table, int) else table
+    return pd.read_csv(project_root / "results" / "paper" / f"{name}.csv", dtype=str)
 
 
 def cells(paper: str, caption: str) -> dict[tuple[str, str], str]:
@@ -138,3 +150,38 @@ def test_the_configs_take_tables_9_and_11(name: str, project_root: Path) -> None
         assert estimator.min_samples_leaf == int(settings["min_samples_leaf"])
         assert estimator.max_bins == int(settings["max_bins"])
     assert len(rates) >= 4
+
+
+def gene_cells(paper: str) -> dict[tuple[str, str, str], str]:
+    """The two halves of the gene table, four degrees each: by model, degree and metric."""
+    found = {}
+    for block in re.findall(r"^Metric\t.*\n(?:.+\n){4}", paper, re.MULTILINE):
+        head, *rows = [line.split("\t") for line in block.splitlines()]
+        degrees = [column.removeprefix("Deg ") for column in head[1:]]
+        models = ["rank_svm"] * 4 + ["binary_svm"] * 4
+        for name, *values in rows:
+            for model, degree, value in zip(models, degrees, values, strict=True):
+                found[model, degree, RANKING_METRICS[name]] = value
+    return found
+
+
+def test_gene_table_of_the_ranking_paper(ranking_paper: str, project_root: Path) -> None:
+    table = read(project_root, "ranksvm")
+    assert set(table["dataset"]) == {"yeast_genes"}
+    ours = {(row["model"], row["degree"], row["metric"]): row["value"] for _, row in table.iterrows()}
+    assert len(ours) == len(table)
+    (boostexter,) = re.findall(r"^Boostexter \(1000 iterations\) yielded (.*)\.$", ranking_paper, re.MULTILINE)
+    boosted = dict(re.findall(r"([A-Z][\w -]+?) = (0\.\d+)", boostexter))
+    assert {RANKING_METRICS[name]: value for name, value in boosted.items()} == {
+        metric: value for (model, _, metric), value in ours.items() if model == "boostexter"
+    }
+    cells_of_svms = gene_cells(ranking_paper)
+    assert len(cells_of_svms) == 64
+    assert cells_of_svms == {key: value for key, value in ours.items() if key[0] != "boostexter"}
+
+
+def test_toy_losses_of_the_ranking_paper(ranking_paper: str, project_root: Path) -> None:
+    binary, ranking = re.findall(r"Hamming Loss of \$(\d\.\d+)\$", ranking_paper)
+    table = read(project_root, "ranksvm_toy").set_index("model")
+    assert table["value"].to_dict() == {"binary_svm": binary, "rank_svm": ranking}
+    assert set(table["metric"]) == {"hamming_loss"}
