@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import hamming_loss
 
 from gbdtmo_core import RankSVMClassifier
-from tests.core.ranking_problems import FloatArray, RankingProblem, ranking_problem
+from tests.core.ranking_problems import FloatArray, RankingProblem, laplacian, ranking_problem
 from tests.oracle import weston_watkins
 from tests.oracle.label_pairs import all_pairs, dual_value, primal_value
 from tests.oracle.rank_svm import Solution, solve_dual
@@ -273,6 +273,29 @@ def test_sparse_and_dense_rows_make_the_same_machine() -> None:
     by_rows = RankSVMClassifier(**{**TIGHT, **problem.params}).fit(problem.X, problem.indicator)
     assert by_csr.primal_objective_ == pytest.approx(by_rows.primal_objective_, rel=1e-8)
     np.testing.assert_allclose(by_csr.coef_, by_rows.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [32, 64, 128])
+def test_an_epoch_touches_at_most_n_squared_kernel_entries(n: int) -> None:
+    """With room for ten rows; the entries of each epoch, with those that its certificate and the scores need."""
+    rng = np.random.default_rng(n)
+    X, indicator = rng.normal(size=(n, 3)), rng.integers(0, 2, size=(n, 4))
+    touched = 0
+
+    def kernel(A: FloatArray, B: FloatArray) -> FloatArray:
+        nonlocal touched
+        touched += len(A) * len(B)
+        return laplacian(A, B)
+
+    params = {**TIGHT, "C": 10.0, "max_iter": 8}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        by_rows = RankSVMClassifier(**params, kernel=kernel, cache_mb=10 * 8 * n / 2**20).fit(X, indicator)
+        entries_by_rows, touched = touched, 0
+        at_once = RankSVMClassifier(**params, kernel=kernel).fit(X, indicator)
+    assert touched <= 2 * n**2
+    assert n**2 < entries_by_rows <= (by_rows.n_iter_ + 2) * n**2
+    assert by_rows.primal_objective_ == pytest.approx(at_once.primal_objective_, rel=0.2)
 
 
 @pytest.fixture(scope="module")
