@@ -7,6 +7,11 @@
 /* A hard margin ends once the dual bound says that scores need a norm beyond this (kernel scaled to a mean K_ii of 1). */
 static const double LARGEST_NORM = 1e14;
 
+enum { MOVES_OF_A_SAMPLE = 4 };
+
+/* Paths are looked for up to this multiple of the rounding: about a hundredth of the sums of absolute values. */
+static const double MOST_FOR_PATHS = 1e12;
+
 static gmo_pairs pairs_of(const gmo_qp *qp, int64_t sample, int32_t group) {
     const gmo_qp_problem *problem = &qp->problem;
     return (gmo_pairs){problem->relevant + sample * problem->q, problem->cost[sample], qp->room,
@@ -41,11 +46,12 @@ static double loss_of(const gmo_qp *qp, int64_t sample, int32_t up, int32_t down
     return s[up] + qp->bias[up] - relevant[up] - (s[down] + qp->bias[down] - relevant[down]);
 }
 
-static double capacity_of(const gmo_qp *qp, int64_t sample, int32_t group, int32_t up, int32_t down) {
+/* 0 also once the repair has asked too often. */
+static double capacity_of(gmo_qp *qp, int64_t sample, int32_t group, int32_t up, int32_t down) {
     gmo_pairs pairs = pairs_of(qp, sample, group);
     const double *a = qp->a + sample * qp->problem.q;
     bool can_rise = pairs.relevant[up] || a[up] < 0, can_fall = !pairs.relevant[down] || a[down] > 0;
-    return can_rise && can_fall ? gmo_pairs_capacity(&pairs, a, up, down) : 0;
+    return can_rise && can_fall && qp->asked++ < qp->max_moves ? gmo_pairs_capacity(&pairs, a, up, down) : 0;
 }
 
 static void make_move(gmo_qp *qp, int64_t sample, int32_t up, int32_t down, double size) {
@@ -57,23 +63,45 @@ static void make_move(gmo_qp *qp, int64_t sample, int32_t up, int32_t down, doub
     qp->moves[qp->n_moves++] = (gmo_qp_move){sample, up, down, size};
 }
 
-/* The sample whose move costs least; *capacity: out, 0 if none can. */
-static int64_t cheapest(const gmo_qp *qp, int32_t group, int32_t up, int32_t down, double least, double *capacity) {
-    int64_t best = -1;
-    double best_loss = INFINITY;
-    *capacity = 0;
-    for (int64_t i = 0; i < qp->n_order; i++) {
-        double loss = loss_of(qp, qp->order[i], up, down);
-        if (!(loss < best_loss))
-            continue;
-        double found = capacity_of(qp, qp->order[i], group, up, down);
-        if (found <= least)
-            continue;
-        best = qp->order[i];
-        best_loss = loss;
-        *capacity = found;
+/* The best move of one sample that takes sums nearer to 0: up the lowest label whose sum is too small, down the highest
+ * whose sum is too large, in scores less 1 for relevant labels. */
+static bool find_move(const gmo_qp *qp, int64_t sample, int32_t group, double noise, int32_t *up, int32_t *down) {
+    const gmo_qp_problem *problem = &qp->problem;
+    const uint8_t *relevant = problem->relevant + sample * problem->q;
+    const double *s = qp->all + sample * problem->q, *a = qp->a + sample * problem->q;
+    int32_t first = problem->group_start[group], last = problem->group_start[group + 1], n_relevant = 0;
+    for (int32_t k = first; k < last; k++)
+        n_relevant += relevant[k];
+    /* All pairs of a label at their bound. */
+    double most_up = (1 - 1e-12) * problem->cost[sample] * (last - first - n_relevant),
+           most_down = (1 - 1e-12) * problem->cost[sample] * n_relevant, lowest = INFINITY, highest = -INFINITY;
+    for (int32_t k = first; k < last; k++) {
+        double level = s[k] + qp->bias[k] - relevant[k];
+        if (qp->sum[k] < -noise && (relevant[k] ? a[k] < most_up : a[k] < 0) && level < lowest) {
+            lowest = level;
+            *up = k;
+        }
+        if (qp->sum[k] > noise && (relevant[k] ? a[k] > 0 : -a[k] < most_down) && level > highest) {
+            highest = level;
+            *down = k;
+        }
     }
-    return best;
+    return lowest < INFINITY && highest > -INFINITY;
+}
+
+/* Moves of single samples that cost at most most_loss per unit. */
+static void sweep(gmo_qp *qp, int32_t group, double noise, double most_loss) {
+    for (int64_t i = 0; i < qp->n_order; i++)
+        for (int32_t turn = 0; turn < MOVES_OF_A_SAMPLE && qp->n_moves < qp->max_moves; turn++) {
+            int32_t up, down;
+            int64_t sample = qp->order[i];
+            if (!find_move(qp, sample, group, noise, &up, &down) || loss_of(qp, sample, up, down) > most_loss)
+                break;
+            double size = fmin(fmin(-qp->sum[up], qp->sum[down]), capacity_of(qp, sample, group, up, down));
+            if (size <= noise)
+                break;
+            make_move(qp, sample, up, down, size);
+        }
 }
 
 /* Where no sample can move between two labels at once: a shortest way over others, by breadth first from `up`. queue: (q,)
@@ -107,29 +135,33 @@ static bool move_along_path(gmo_qp *qp, int32_t group, int32_t up, int32_t down,
     return true;
 }
 
-static bool repair_group(gmo_qp *qp, int32_t group, double noise) {
-    int32_t first = qp->problem.group_start[group], last = qp->problem.group_start[group + 1];
-    while (qp->n_moves < qp->max_moves) {
-        int32_t up = first, down = first;
-        for (int32_t k = first; k < last; k++) {
-            up = qp->sum[k] < qp->sum[up] ? k : up;
-            down = qp->sum[k] > qp->sum[down] ? k : down;
-        }
-        double wanted = fmin(-qp->sum[up], qp->sum[down]), capacity;
-        if (!(wanted > noise))
-            return fmax(-qp->sum[up], qp->sum[down]) <= (last - first) * noise;
-        int64_t sample = cheapest(qp, group, up, down, noise, &capacity);
-        if (sample >= 0)
-            make_move(qp, sample, up, down, fmin(wanted, capacity));
-        else if (!move_along_path(qp, group, up, down, noise))
-            return false;
+/* The labels whose sums are furthest from 0 on either side; returns the smaller of the two distances. */
+static double find_extremes(const gmo_qp *qp, int32_t group, int32_t *up, int32_t *down) {
+    *up = *down = qp->problem.group_start[group];
+    for (int32_t k = *up; k < qp->problem.group_start[group + 1]; k++) {
+        *up = qp->sum[k] < qp->sum[*up] ? k : *up;
+        *down = qp->sum[k] > qp->sum[*down] ? k : *down;
     }
-    return false;
+    return fmin(-qp->sum[*up], qp->sum[*down]);
+}
+
+static bool repair_group(gmo_qp *qp, int32_t group, double noise) {
+    static const double losses[] = {0.01, 0.1, 1, INFINITY};
+    int32_t up, down;
+    for (size_t i = 0; i < sizeof losses / sizeof *losses && find_extremes(qp, group, &up, &down) > noise; i++)
+        sweep(qp, group, noise, losses[i]);
+    /* Paths are dear: they are for what little is left near the solution. */
+    int32_t n_paths = qp->problem.group_start[group + 1] - qp->problem.group_start[group];
+    for (double rest; (rest = find_extremes(qp, group, &up, &down)) > noise; n_paths--)
+        if (rest > MOST_FOR_PATHS * noise || !n_paths || !move_along_path(qp, group, up, down, noise))
+            return false;
+    return true;
 }
 
 void gmo_qp_choose_moves(gmo_qp *qp) {
     double noise = renew_sums(qp);
     qp->n_moves = 0;
+    qp->asked = 0;
     qp->repaired = true;
     read_all(qp);
     for (int32_t g = 0; g < qp->problem.n_groups; g++)

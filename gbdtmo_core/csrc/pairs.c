@@ -188,9 +188,10 @@ double gmo_pairs_capacity(const gmo_pairs *pairs, const double *a, int32_t up, i
         total += pairs->relevant[k] ? a[k] : 0;
         if (k == up || k == down)
             continue;
-        if (pairs->relevant[k])
+        /* A label whose a is 0 only widens a cut. */
+        if (pairs->relevant[k] && a[k] > 0)
             inside[n_inside++] = (gmo_entry){a[k], k};
-        else
+        else if (!pairs->relevant[k] && a[k] < 0)
             outside[n_outside++] = (gmo_entry){-a[k], k};
     }
     sort_down(inside, n_inside);

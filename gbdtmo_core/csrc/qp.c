@@ -12,7 +12,7 @@ static gmo_status allocate(gmo_qp *qp) {
     int64_t n = qp->problem.n, q = qp->problem.q, size;
     if (!gmo_size_mul(n, q, &size))
         return GMO_ERR_SIZE;
-    qp->max_moves = 8 * q + 64;
+    qp->max_moves = 4 * n + 64 * (int64_t)q;
     qp->a = gmo_alloc_zero(size, sizeof *qp->a);
     qp->best_a = gmo_alloc_zero(size, sizeof *qp->best_a);
     qp->all = gmo_alloc(size, sizeof *qp->all);
@@ -48,15 +48,20 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
         gmo_qp_free(qp);
         return status;
     }
-    double diagonal = 0;
+    double diagonal = 0, most = 0;
     for (int64_t i = 0; i < problem->n; i++) {
         if (!(problem->cost[i] > 0))
             continue;
         qp->order[qp->n_order++] = i;
         qp->hard = isinf(problem->cost[i]);
         diagonal += problem->diagonal[i];
+        int32_t n_relevant = 0;
+        for (int32_t k = 0; k < problem->q; k++)
+            n_relevant += problem->relevant[i * problem->q + k];
+        most += problem->cost[i] * n_relevant * (problem->q - n_relevant);
     }
     qp->rho = diagonal > 0 ? PENALTY * diagonal / (double)qp->n_order : 1;
+    qp->rho += 0.2 * problem->q / most;
     qp->batch_limit = gram || x ? 1 : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows) : BATCH;
     return GMO_OK;
 }

@@ -57,7 +57,7 @@ typedef struct {
     bool separated, indefinite, unbounded;
     double *all; /* (n, q) scores without bias */
     gmo_qp_move *moves;
-    int64_t n_moves, max_moves, next_move;
+    int64_t n_moves, max_moves, next_move, asked;
     bool repaired;
     double *s, *t, *fresh, *change; /* (q,) each */
     int32_t *label;                 /* (2 q,) */
