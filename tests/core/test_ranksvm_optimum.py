@@ -144,7 +144,8 @@ def test_tiny_and_huge_C(seed: int, C: float) -> None:
     """As estimators are used: default tolerance and number of epochs, kernels that can rank all training rows."""
     problem = ranking_problem(seed)
     K = problem.gram
-    best = solve_dual(K, problem.indicator, C, problem.weight, scale=float(K.diagonal().mean()))
+    bound = np.inf if C > 1 else C  # beyond all multipliers it is none
+    best = solve_dual(K, problem.indicator, bound, problem.weight, scale=float(K.diagonal().mean()))
     model = RankSVMClassifier(**{**problem.params, "C": C, "random_state": 0})
     model.fit(problem.given, problem.indicator, sample_weight=problem.weight)
     assert model.converged_, str(problem)

@@ -121,11 +121,11 @@ def _clarabel(
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     settings.max_iter = 500
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(len(limits) - n_equal)]
     upper, rows = sparse.csc_matrix(sparse.triu(P)), sparse.csc_matrix(constraints)  # it takes no arrays
     found = clarabel.DefaultSolver(upper, cost, rows, limits, cones, settings).solve()
-    if str(found.status) not in ("Solved", "AlmostSolved"):
+    if str(found.status) != "Solved":
         raise NoSolution(f"Clarabel says {found.status}")
     return np.array(found.x), np.array(found.z)
