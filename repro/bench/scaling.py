@@ -31,8 +31,8 @@ def solve_frame(measured: Measured) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a group, shape, model and variant, in order of appearance: ``work``; ``axis`` (of `AXES`, None beside
-        them); ``rows``, ``features``, ``labels``, ``pairs``; ``seconds`` (median of a fit, or of an epoch),
+        One row a group, shape, model and variant, in order of appearance: ``work``; ``axis`` (a key of `AXES`, else
+        None); ``rows``, ``features``, ``labels``, ``pairs``; ``seconds`` (median of a fit, or of an epoch),
         ``fastest``, ``slowest``, ``repeats``; ``relative_gap`` (the largest), ``tol``, ``n_iter`` (median);
         ``above_mb``, what the fit added to the resident memory, and ``peak_mb`` (the largest of each); ``synthetic``,
         ``busy``.
@@ -49,11 +49,12 @@ def _summary(cells: Sequence[tuple[BenchCell, Mapping[str, Any]]]) -> dict[str, 
     first = cells[0][0]
     measured = [record["measured"] for _, record in cells]
     data, is_fit = measured[0]["data"], first.work == "solve"
+    axis = first.variant.rpartition(" ")[0]
     seconds = [one["fit_seconds" if is_fit else "epoch_seconds"] for one in measured]
     memory = [one["memory"] for one in measured if is_fit]
     return {
         "work": first.work,
-        "axis": AXES.get(first.variant.rpartition(" ")[0]),
+        "axis": axis if axis in AXES else None,
         "rows": data["n_train"],
         "features": data["n_features"],
         "labels": data["n_outputs"],

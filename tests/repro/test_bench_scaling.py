@@ -31,13 +31,14 @@ def fit(
     model: str = "solver/rank_svm",
     rows: int = 1000,
     labels: int = 14,
+    relevant: int = 4,
     gap: float | None = 5e-4,
     tol: float = 1e-3,
     peak: float = 150.0,
     repeat: int = 0,
     other_cpu: float = 0.0,
 ) -> tuple[Any, dict[str, Any]]:
-    """Make a cell of a whole fit; its rows have four labels each."""
+    """Make a cell of a whole fit; its rows have so many relevant labels each."""
     of = cell("solve", group, "ranked_labels", model, repeat=repeat, variant=variant)
     of.config["estimator"] = {"tol": tol}
     measured = {
@@ -47,7 +48,7 @@ def fit(
         "relative_gap": gap,
         "n_iter": None if gap is None else 20,
         "converged": None if gap is None else gap <= tol,
-        "n_pairs": rows * 4 * (labels - 4),
+        "n_pairs": rows * relevant * (labels - relevant),
         "memory": {"data": 100.0, "peak": peak},
         "data": {**DATA, "n_train": rows, "n_outputs": labels},
     }
@@ -160,6 +161,7 @@ def test_fits_are_medians_and_the_worst_gap_counts() -> None:
 def test_powers_are_slopes_of_logarithms() -> None:
     measured = [
         *(fit(f"rows {n}", 1e-6 * n**2, rows=n, peak=100 + 0.01 * n) for n in (500, 1000, 4000)),
+        *(fit(f"labels a row {k}", 0.5 * k * (14 - k), relevant=k, group="pairs") for k in (1, 2, 4, 7)),
         *(fit(f"labels {q}", 0.1 * q, labels=q, group="labels") for q in (7, 14)),
         *(epoch(f"rows {n}", 1e-8 * n**2.05, rows=n) for n in (500, 1000, 2000)),
         *(epoch(f"labels {q}", 1e-3 * q**1.3, labels=q) for q in (14, 28, 56)),
@@ -167,6 +169,8 @@ def test_powers_are_slopes_of_logarithms() -> None:
     powers = power_frame(solve_frame(measured)).set_index(["work", "axis"])
     assert powers.loc[("solve", "rows"), "seconds_power"] == pytest.approx(2)
     assert powers.loc[("solve", "rows"), "memory_power"] == pytest.approx(1)
+    pairs = powers.loc[("solve", "labels a row")]
+    assert (pairs["smallest"], pairs["largest"], pairs["seconds_power"]) == (13_000, 49_000, pytest.approx(1))
     assert ("solve", "labels") not in powers.index  # two sizes are no line
     found = checks(measured)
     rows, labels = (found[f"power of the {axis} in an epoch's time"] for axis in ("rows", "labels"))
@@ -212,7 +216,12 @@ def test_the_picture_has_a_line_a_solver() -> None:
 
 
 def test_report_and_publishing(tmp_path: Path) -> None:
-    measured = [*degrees(1.0), fit("rows 1000", 1.5), epoch("rows 500", 0.1, rows=500)]
+    measured = [
+        *degrees(1.0),
+        fit("rows 1000", 1.5),
+        fit("labels a row 4", 1.5, group="pairs"),
+        epoch("rows 500", 0.1, rows=500),
+    ]
     cells = tuple(one for one, _ in measured)
     plan = BenchPlan("ranksvm_scaling", "ranksvm_scaling", cells, (), "results/runs", {"ranked_labels": "ranked"})
     store = bench_store(tmp_path)
@@ -224,7 +233,8 @@ def test_report_and_publishing(tmp_path: Path) -> None:
     text = (folder / "ranksvm_scaling.md").read_text()
     assert "| all eight degrees in" in text
     assert "1,000 × 10 → 14*" in text
-    assert json.loads((folder / "ranksvm_scaling.json").read_text())["n_recorded"] == 10
+    assert "## Growth with the pairs" in text
+    assert json.loads((folder / "ranksvm_scaling.json").read_text())["n_recorded"] == 11
     csv = pd.read_csv(folder / "ranksvm_scaling.csv")
     value = csv[(csv["section"] == "fits") & (csv["variant"] == "rows 1000") & (csv["quantity"] == "seconds")]["value"]
     assert [float(one) for one in value] == [1.5]
