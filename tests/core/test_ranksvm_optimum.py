@@ -141,7 +141,10 @@ def test_C_is_in_the_papers_scaling(C: float, weight: float) -> None:
 @pytest.mark.parametrize("C", [1e-6, 1e-3, 1e6])
 @pytest.mark.parametrize("seed", [2, 3, 4])
 def test_tiny_and_huge_C(seed: int, C: float) -> None:
-    """As estimators are used: default tolerance and number of epochs, kernels that can rank all training rows."""
+    """As estimators are used: default tolerance and number of epochs, kernels that can rank all training rows.
+
+    With tiny C every multiplier is at its bound, so that no single sample tells the bias.
+    """
     problem = ranking_problem(seed)
     K = problem.gram
     bound = np.inf if C > 1 else C  # beyond all multipliers it is none
