@@ -1,7 +1,8 @@
 """Gradient boosted decision trees for multiple outputs (GBDT-MO, arXiv 1909.04373), with scikit-learn estimators."""
 
 from gbdtmo_core._trees import Tree
+from gbdtmo_core.binary_svm import BinarySVMClassifier
 from gbdtmo_core.boosting import GBDTMOClassifier, GBDTMORegressor
 from gbdtmo_core.persistence import load_model
 
-__all__ = ["GBDTMOClassifier", "GBDTMORegressor", "Tree", "load_model"]
+__all__ = ["BinarySVMClassifier", "GBDTMOClassifier", "GBDTMORegressor", "Tree", "load_model"]

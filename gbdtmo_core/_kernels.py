@@ -58,6 +58,8 @@ def make_kernel(kernel: Any, X: Any, *, degree: int, gamma: Any, coef0: float) -
     """The kernel of an estimator's parameters; ``gamma`` may be "scale" or "auto", as in scikit-learn's SVC."""
     if callable(kernel):
         return CallableKernel(kernel)
+    if kernel == "linear":
+        return NativeKernel(kernel, 1, 1.0, 0.0)
     return NativeKernel(kernel, int(degree), _gamma_value(gamma, X), float(coef0))
 
 

@@ -98,7 +98,8 @@ class RankSVMClassifier(MultiLabelClassifier):
         Value of the paper's objective at this solution, and the best lower bound of its optimum. With the hard margin the
         first is infinite until the training rows are ranked without error.
     duality_gap_ : float
-        (primal - dual) / primal: never negative, 0 where primal is 0, infinite where it is.
+        (primal - dual) / primal: never negative, 0 where primal is 0, infinite where it is. NaN for a kernel that is found not
+        to be positive semi-definite: there is no certificate then.
     n_iter_ : int
         Epochs.
     converged_ : bool
@@ -114,8 +115,8 @@ class RankSVMClassifier(MultiLabelClassifier):
 
     Notes
     -----
-    A kernel that is not positive semi-definite is warned of; the two objectives are then the formulas' values, and bound
-    nothing.
+    A kernel that is not positive semi-definite is warned of; the objectives are then the formulas' values, and the iteration
+    ends by the same rules.
     """
 
     _accepts_sparse: ClassVar[bool] = True
@@ -187,7 +188,9 @@ class RankSVMClassifier(MultiLabelClassifier):
         self.intercept_ += offsets
         scores += offsets
         self.margin_ = _least_margin(self.dual_coef_, scores, self.intercept_, indicator)
-        self._warn(state, indefinite or state.indefinite)
+        if indefinite or state.indefinite:
+            self.duality_gap_, self.converged_ = np.nan, False
+        self._warn(state)
         return scores
 
     def _make_kernel(self, X: Any) -> Kernel:
@@ -248,13 +251,14 @@ class RankSVMClassifier(MultiLabelClassifier):
             raise
         return state
 
-    def _warn(self, state: State, indefinite: bool) -> None:
-        if indefinite:
+    def _warn(self, state: State) -> None:
+        if np.isnan(self.duality_gap_):
             warnings.warn(
-                "the kernel is not positive semi-definite: primal_objective_, dual_objective_ and duality_gap_ bound "
-                "nothing. Use a kernel that is, or add a constant to the diagonal.",
+                "the kernel is not positive semi-definite: primal_objective_ and dual_objective_ bound nothing, and there "
+                "is no duality gap. Use a kernel that is, or add a constant to the diagonal.",
                 stacklevel=5,
             )
+            return
         if self.converged_:
             return
         if np.isinf(state.primal):
@@ -305,6 +309,8 @@ class _KernelValues:
             self.diagonal = np.ascontiguousarray(self.gram.diagonal())
         elif kernel is not None:
             self.diagonal = kernel.diagonal(X)
+        if not np.isfinite(self.diagonal).all():
+            raise ValueError("kernel values of the training rows are infinite: scale X, or change the kernel's parameters.")
 
     def sources(self) -> dict[str, Any]:
         """Arguments of `Machine`."""

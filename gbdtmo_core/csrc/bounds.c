@@ -70,6 +70,7 @@ static bool find_move(const gmo_qp *qp, int64_t sample, int32_t group, double no
     const uint8_t *relevant = problem->relevant + sample * problem->q;
     const double *s = qp->all + sample * problem->q, *a = qp->a + sample * problem->q;
     int32_t first = problem->group_start[group], last = problem->group_start[group + 1], n_relevant = 0;
+    *up = *down = first;
     for (int32_t k = first; k < last; k++)
         n_relevant += relevant[k];
     /* All pairs of a label at their bound. */
@@ -91,7 +92,7 @@ static bool find_move(const gmo_qp *qp, int64_t sample, int32_t group, double no
 
 /* Moves of single samples that cost at most most_loss per unit. */
 static void sweep(gmo_qp *qp, int32_t group, double noise, double most_loss) {
-    for (int64_t i = 0; i < qp->n_order; i++)
+    for (int64_t i = 0; i < qp->n_order && qp->asked < qp->max_moves; i++)
         for (int32_t turn = 0; turn < MOVES_OF_A_SAMPLE && qp->n_moves < qp->max_moves; turn++) {
             int32_t up, down;
             int64_t sample = qp->order[i];
@@ -115,7 +116,7 @@ static bool move_along_path(gmo_qp *qp, int32_t group, int32_t up, int32_t down,
     from[up] = up;
     queue[n_queue++] = up;
     for (int32_t head = 0; head < n_queue && from[down] < 0; head++)
-        for (int64_t i = 0; i < qp->n_order; i++)
+        for (int64_t i = 0; i < qp->n_order && qp->asked < qp->max_moves; i++)
             for (int32_t k = first; k < last; k++)
                 if (from[k] < 0 && capacity_of(qp, qp->order[i], group, queue[head], k) > noise) {
                     from[k] = queue[head];
@@ -229,7 +230,7 @@ gmo_status gmo_qp_evaluate(gmo_qp *qp) {
     if (!qp->hard && best > 1)
         best = 1;
     qp->dual = fmax(qp->dual, best * total - best * best * norm);
-    qp->unbounded = qp->hard && !isfinite(qp->primal) && qp->dual * qp->rho > LARGEST_NORM;
+    qp->unbounded = qp->hard && !isfinite(qp->primal) && qp->dual * qp->least_rho > LARGEST_NORM;
     return GMO_OK;
 }
 

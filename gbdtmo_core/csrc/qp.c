@@ -5,8 +5,9 @@
 
 enum { MOST_REST = 15, BATCH = 64, LONGEST_INTERVAL = 10 };
 
-/* Penalty of the sums, as a share of the mean of K_ii. */
-static const double PENALTY = 0.1;
+/* The penalty of the sums starts at this share of the mean of K_ii. It rises while what it charges for them is more than what the
+ * samples gain in an epoch, and falls, though not below the second share, while it charges next to nothing. */
+static const double PENALTY = 0.1, LEAST_PENALTY = 0.03, PENALTY_STEP = 1.5, PENALTY_SHARE = 0.02;
 
 static gmo_status allocate(gmo_qp *qp) {
     int64_t n = qp->problem.n, q = qp->problem.q, size;
@@ -60,8 +61,11 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
             n_relevant += problem->relevant[i * problem->q + k];
         most += problem->cost[i] * n_relevant * (problem->q - n_relevant);
     }
-    qp->rho = diagonal > 0 ? PENALTY * diagonal / (double)qp->n_order : 1;
-    qp->rho += 0.2 * problem->q / most;
+    double mean = diagonal > 0 ? diagonal / (double)qp->n_order : 1;
+    qp->least_rho = LEAST_PENALTY * mean;
+    /* With a small C multipliers are small: a sum as large as they allow should move a bias by about 1. */
+    qp->rho = PENALTY * mean + (most > 0 ? problem->q / most : 0);
+    qp->most_rho = 1e6 * qp->rho;
     qp->batch_limit = gram || x ? 1 : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows) : BATCH;
     return GMO_OK;
 }
@@ -198,8 +202,15 @@ static void begin_epoch(gmo_qp *qp) {
 }
 
 static void end_epoch(gmo_qp *qp) {
-    for (int32_t k = 0; k < qp->problem.q; k++)
+    double priced = 0;
+    for (int32_t k = 0; k < qp->problem.q; k++) {
         qp->bias[k] += 0.5 * qp->rho * qp->sum[k];
+        priced += 0.25 * qp->rho * qp->sum[k] * qp->sum[k];
+    }
+    if (priced > qp->gains)
+        qp->rho = fmin(qp->rho * PENALTY_STEP, qp->most_rho);
+    else if (priced < PENALTY_SHARE * qp->gains)
+        qp->rho = fmax(qp->rho / PENALTY_STEP, qp->least_rho);
     qp->threshold = qp->gains / (double)qp->n_order;
     qp->epoch++;
     if (qp->epoch < qp->next_check && qp->epoch < qp->problem.max_epochs) {

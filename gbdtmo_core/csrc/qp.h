@@ -4,8 +4,8 @@
  *     where a_i comes from multipliers 0 <= alpha_ikl <= cost_i, and sum_i a_ik = 0 for every k (the condition of b_k).
  *
  * Method: block coordinate ascent, one sample at a time and exactly, on D with the conditions of b priced in (augmented
- * Lagrangian: multipliers b, penalty rho/4 sum_k (sum_i a_ik)^2; b_k += rho/2 sum_i a_ik after an epoch). Samples are taken
- * in random order; those that would gain less than the average is left for later, which saves most row operations.
+ * Lagrangian: multipliers b, penalty rho/4 sum_k (sum_i a_ik)^2; b_k += rho/2 sum_i a_ik after an epoch). rho is adapted to
+ * what samples gain. They are taken in random order; those that would gain less than the average is left for later, which saves most row operations.
  *
  * Certificate: the sums are moved to 0 along what multipliers still allow, which makes a feasible and D(a) a lower bound
  * of the optimum; scores with b, stretched where all pairs are ranked, give an upper bound. Both are those of points that
@@ -45,7 +45,7 @@ typedef struct {
     gmo_scores scores;
     bool hard;
     double *a, *sum, *bias; /* (n, q), (q,) sums of a, (q,) */
-    double rho, threshold, gains;
+    double rho, least_rho, most_rho, threshold, gains;
     /* The run: which samples are visited, in which order, how many epochs they rest and rested. */
     gmo_qp_phase phase;
     int64_t *order, n_order, position, epoch, next_check;
