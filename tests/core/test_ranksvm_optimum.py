@@ -21,7 +21,7 @@ from tests.oracle import weston_watkins
 from tests.oracle.label_pairs import all_pairs, dual_value, primal_value
 from tests.oracle.rank_svm import Solution, solve_dual
 
-TIGHT: dict[str, Any] = {"tol": 1e-7, "max_iter": 200_000, "label_set": "none", "random_state": 0}
+TIGHT: dict[str, Any] = {"tol": 1e-9, "max_iter": 200_000, "label_set": "none", "random_state": 0}
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def test_objective_is_that_of_interior_points(seed: int) -> None:
     assert model.converged_, str(problem)
     assert model.primal_objective_ == pytest.approx(best.primal, rel=1e-6), str(problem)
     assert model.dual_objective_ == pytest.approx(best.dual, rel=1e-6), str(problem)
-    assert 0 <= model.duality_gap_ <= 1e-7, str(problem)
+    assert 0 <= model.duality_gap_ <= 1e-9, str(problem)
     # A biased score is free up to a constant, and to what the pairs leave open.
     pairs = all_pairs(problem.indicator, problem.C, problem.weight)
     scores = model.decision_function(problem.given)
@@ -80,7 +80,7 @@ def test_certificate_bounds_the_optimum_wherever_it_stops(seed: int, max_iter: i
     if np.isfinite(model.primal_objective_):
         relative = (model.primal_objective_ - model.dual_objective_) / model.primal_objective_
         assert model.duality_gap_ == pytest.approx(relative, abs=1e-12)
-    assert model.converged_ == (model.duality_gap_ <= 1e-7)
+    assert model.converged_ == (model.duality_gap_ <= 1e-9)
     # The primal value is that of the very scores that the model gives.
     pairs = all_pairs(problem.indicator, problem.C, problem.weight)
     own = primal_value(squared_norm(problem, model), model.decision_function(problem.given), pairs)
@@ -90,9 +90,9 @@ def test_certificate_bounds_the_optimum_wherever_it_stops(seed: int, max_iter: i
 def test_an_early_end_is_warned_of_with_its_gap() -> None:
     problem = ranking_problem(0)
     model = RankSVMClassifier(**{**TIGHT, **problem.params, "max_iter": 1})
-    with pytest.warns(ConvergenceWarning, match=r"gap") as caught:
+    with pytest.warns(ConvergenceWarning, match="after 1 epoch") as caught:
         model.fit(problem.given, problem.indicator, sample_weight=problem.weight)
-    assert any(f"{model.duality_gap_:.0e}"[:1] in str(one.message) for one in caught)
+    assert f"gap {model.duality_gap_:.3g}" in str(caught[-1].message)
 
 
 def test_small_steps_are_no_reason_to_stop() -> None:
@@ -135,7 +135,8 @@ def test_C_is_in_the_papers_scaling(C: float, weight: float) -> None:
     np.testing.assert_allclose(model.coef_, [[weight], [-weight]], rtol=1e-3)
     loss = 2 * C * (1 - 2 * weight) if np.isfinite(C) else 0.0
     assert model.primal_objective_ == pytest.approx(2 * weight**2 + loss, rel=1e-7)
-    np.testing.assert_allclose(np.diff(model.intercept_), 0, atol=1e-3)
+    if C >= 0.5:  # below, a range of biases is as good
+        np.testing.assert_allclose(np.diff(model.intercept_), 0, atol=1e-3)
 
 
 @pytest.mark.parametrize("C", [1e-6, 1e-3, 1e6])
