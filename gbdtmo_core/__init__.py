@@ -4,5 +4,6 @@ from gbdtmo_core._trees import Tree
 from gbdtmo_core.binary_svm import BinarySVMClassifier
 from gbdtmo_core.boosting import GBDTMOClassifier, GBDTMORegressor
 from gbdtmo_core.persistence import load_model
+from gbdtmo_core.ranksvm import RankSVMClassifier
 
-__all__ = ["BinarySVMClassifier", "GBDTMOClassifier", "GBDTMORegressor", "Tree", "load_model"]
+__all__ = ["BinarySVMClassifier", "GBDTMOClassifier", "GBDTMORegressor", "RankSVMClassifier", "Tree", "load_model"]
