@@ -27,7 +27,7 @@ SWEEP = $(PY) -m repro.sweep --datasets "$(DATASETS)" --models "$(MODELS)" --see
 .PHONY: FORCE help setup native test test-c lint format check reproduce-table3 reproduce-table4 reproduce-table5 \
         reproduce-table6 reproduce-table7 reproduce-table8 reproduce-table9 reproduce-table9-large reproduce-table10 \
         grid bench figure1 figure2 figure3 figure4 figure5 significance table12 ablation protocol-cost ranksvm-table \
-        families ranksvm-toy report mlflow-ui publish wheel lock clean
+        families ranksvm-toy ranksvm-scaling report mlflow-ui publish wheel lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' Makefile
@@ -99,6 +99,9 @@ grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=
 bench: native  ## Speed and memory: measure what is missing, write the report (DATASETS=a MODELS=b ARGS=...); keep the machine idle
 	$(PY) -m repro.bench experiment=$(if $(filter table5,$(EXPERIMENT)),bench,$(EXPERIMENT)) \
 		--datasets "$(DATASETS)" --models "$(MODELS)" $(ARGS)
+
+ranksvm-scaling: native  ## Rank-SVM's time and memory: measure what is missing, write the report; keep the machine idle (ARGS=...)
+	$(PY) -m repro.bench experiment=ranksvm_scaling --datasets "$(DATASETS)" --models "$(MODELS)" $(ARGS)
 
 figure1: native  ## Figure 1, the first trees on Yeast: run what is missing, draw
 	$(SWEEP) experiment=figure1

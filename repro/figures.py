@@ -89,6 +89,34 @@ def growth_bars(growth: pd.DataFrame, bound: float) -> dict[str, bytes]:
         return _rendered(figure)
 
 
+def log_log_panels(frame: pd.DataFrame) -> dict[str, bytes]:
+    """Draw values over sizes, both axes logarithmic: a panel a title, a line a model.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        ``panel`` (a title of the form "value over size"), ``model``, ``size``, ``value``, sizes ascending.
+    """
+    titles, models = list(dict.fromkeys(frame["panel"])), list(dict.fromkeys(frame["model"]))
+    columns = min(3, len(titles))
+    lines = math.ceil(len(titles) / columns) if titles else 0
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(3.6 * max(columns, 1), 3 * max(lines, 1)), layout="constrained")
+        for place, title in enumerate(titles, 1):
+            axes = figure.add_subplot(lines, columns, place)
+            own = frame[frame["panel"] == title]
+            for model, line in own.groupby("model", sort=False):
+                axes.plot(line["size"], line["value"], marker="o", color=f"C{models.index(model)}", label=str(model))
+            value, _, size = title.partition(" over ")
+            axes.set(xscale="log", yscale="log", xlabel=size, ylabel=value)
+            measured = sorted(set(own["size"]))
+            axes.set_xticks(measured, [f"{one:,g}" for one in measured], rotation=40, ha="right")
+            axes.set_xticks([], minor=True)
+            axes.grid(which="both", alpha=0.3)
+            axes.legend()
+        return _rendered(figure)
+
+
 def surfaces(
     tables: Mapping[str, pd.DataFrame],
     settings: Sequence[str],

@@ -12,7 +12,7 @@ import numpy as np
 from hydra.utils import instantiate
 
 from repro import memory
-from repro.bench import limit, shapes
+from repro.bench import limit, shapes, solve
 from repro.metrics import METRICS, reported_metric
 from repro.models.base import Array, BoostedModel, RoundTimes, TimedModel
 
@@ -158,5 +158,7 @@ WORK: dict[str, Callable[[Config], dict[str, Any]]] = {
     "score": time_to_score,
     "row": time_one_row,
     "limit": measure_limit,
+    "solve": solve.time_fit,
+    "epochs": solve.time_epochs,
 }
 """Kind of work: what does it."""

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,21 @@ from repro.store import run_id
 
 CONF = ROOT / "conf"
 RELEASED_LIBRARY = "GBDTMO_RELEASED_LIB"
-KINDS = ("bench", "figure5", "inference", "table6")
+KINDS = ("bench", "figure5", "inference", "table6", "ranksvm_scaling")
 """Kinds of table that are made from benchmark records."""
 # Files that a measurement depends on; a change of any of them makes new cells.
 _MEASURING = (
     "cell.py",
     "measure.py",
     "shapes.py",
+    "solve.py",
     "synthetic.py",
     "limit.py",
     "limit.c",
 )
 _NEUTRAL = ("runs_dir",)
+_BOOSTED = ("rounds", "predict", "score", "row")
+"""Kinds of work that train a number of rounds."""
 _STAND_IN_GROUPS = ("limit", "rounds", "inference")
 
 
@@ -239,7 +243,19 @@ def _top_k_variants(overrides: list[str]) -> dict[str, list[str]]:
     return variants
 
 
-_DATA_KEYS = ("name", "title", "task", "synthetic", "source", "seed", "rows", "test_rows", "features", "outputs")
+_DATA_KEYS = (
+    "name",
+    "title",
+    "task",
+    "synthetic",
+    "source",
+    "seed",
+    "rows",
+    "test_rows",
+    "features",
+    "outputs",
+    "options",
+)
 
 
 def _changed(base: DictConfig, changes: Sequence[str]) -> DictConfig:
@@ -259,6 +275,8 @@ def _cell_config(
     cell = {"work": group["work"], "dataset": {key: dataset[key] for key in _DATA_KEYS if key in dataset}}
     if not model:
         return cell
+    if group["work"] not in _BOOSTED:
+        return {**cell, "estimator": composed["model"]["estimator"]}
     own = group.get("rounds", {})  # by model or by shape
     rounds = own.get(model, own.get(shape, dataset["rounds"]))
     rounds = min(rounds, most_rounds or rounds)
@@ -278,16 +296,23 @@ def _code(config: Mapping[str, Any]) -> dict[str, Any]:
     code: dict[str, Any] = {"suite": _digest(tuple(ROOT / "repro" / "bench" / name for name in _MEASURING))}
     if "estimator" not in config:
         return code
-    adapter = str(config["estimator"]["_target_"]).rpartition(".")[0].rpartition(".")[2]
-    code["adapter"] = _digest((ROOT / "repro" / "models" / f"{adapter}.py",))
-    if adapter == "gbdt_mo":
-        code["library"] = _core_digest()
-    elif adapter == "released_library":
-        path = os.environ.get(RELEASED_LIBRARY)
-        code["library"] = _digest((Path(path),)) if path and Path(path).is_file() else None
-    else:
-        code["library"] = library_versions().get(adapter)
+    module = str(config["estimator"]["_target_"]).rpartition(".")[0]
+    code["adapter"] = _digest(((ROOT / module.replace(".", "/")).with_suffix(".py"),))
+    code["library"] = _library(module.rpartition(".")[2])
     return code
+
+
+def _library(adapter: str) -> str | None:
+    """Name the version of what an adapter calls."""
+    if adapter in ("gbdt_mo", "rank_svm"):
+        return _core_digest()
+    if adapter == "frank_wolfe":
+        own = _digest(tuple(ROOT / "tests" / "oracle" / f"{name}.py" for name in ("frank_wolfe", "label_pairs")))
+        return f"{own}, SciPy {metadata.version('scipy')}"
+    if adapter == "released_library":
+        path = os.environ.get(RELEASED_LIBRARY)
+        return _digest((Path(path),)) if path and Path(path).is_file() else None
+    return library_versions().get("scikit-learn" if adapter == "one_vs_rest" else adapter)
 
 
 def _core_digest() -> str:

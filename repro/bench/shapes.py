@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 import datasets
 from datasets.base import Split
@@ -25,7 +26,7 @@ class BenchData:
     Attributes
     ----------
     X, y : ndarray
-        Training rows.
+        Training rows; `X` may be a CSR array where it is made up.
     X_test, y_test : ndarray
     X_validation, y_validation : ndarray
         Empty for made-up rows.
@@ -81,8 +82,10 @@ def _load(shape: Mapping[str, Any]) -> BenchData:
 def _make(shape: Mapping[str, Any]) -> BenchData:
     maker, task = KINDS[shape["source"]]
     n, n_test, n_outputs = shape["rows"], shape["test_rows"], shape["outputs"]
-    X, y = maker(n + n_test, shape["features"], n_outputs, shape["seed"])
-    digest = hashlib.sha256(np.ascontiguousarray(X[:1000]).tobytes() + np.ascontiguousarray(y[:1000]).tobytes())
+    X, y = maker(n + n_test, shape["features"], n_outputs, shape["seed"], **shape.get("options", {}))
+    first = X[:1000]
+    parts_of_X = (first.data, first.indices, first.indptr) if issparse(first) else (first,)
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in (*parts_of_X, y[:1000])))
     described = {
         "source": f"made up by repro.bench.synthetic.{shape['source']}, seed {shape['seed']}",
         "synthetic": True,
@@ -94,5 +97,5 @@ def _make(shape: Mapping[str, Any]) -> BenchData:
 
 def _bench_data(parts: tuple[Array, ...], task: str, n_outputs: int, described: dict[str, Any]) -> BenchData:
     X, y, X_test, y_test, X_validation, y_validation = parts
-    sizes = {"task": task, "n_train": len(X), "n_test": len(X_test), "n_features": X.shape[1], "n_outputs": n_outputs}
+    sizes = {"task": task, "n_train": len(y), "n_test": len(y_test), "n_features": X.shape[1], "n_outputs": n_outputs}
     return BenchData(X, y, X_test, y_test, X_validation, y_validation, task, n_outputs, {**described, **sizes})

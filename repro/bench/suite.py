@@ -124,6 +124,9 @@ def _outcome(cell: BenchCell, exit_code: int, log: Path, store: RunStore) -> str
 
 
 def _summary(measured: dict[str, Any]) -> str:
+    if "fit_seconds" in measured:
+        gap = measured["relative_gap"]
+        return f"{measured['fit_seconds']:.4f} s a fit" + (f", gap {gap:.1e}" if gap is not None else "")
     seconds: Sequence[float] | None = measured.get("round_seconds")
     if seconds:
         return f"{sorted(seconds[1:])[len(seconds[1:]) // 2]:.4f} s a round"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 Array = NDArray[np.float32]
-Sample = tuple[NDArray[np.float32], NDArray[np.generic]]
+Sample = tuple[Any, NDArray[np.generic]]
 
 # Images a category in Caltech101: ten large ones, the others fall off to 31.
 _LARGE_CLASSES = (800, 798, 435, 435, 239, 200, 128, 123, 119, 114)
@@ -97,9 +101,66 @@ def projected_targets(n: int, m: int, d: int, seed: int) -> Sample:
     return X, y.astype(np.float32)
 
 
-KINDS = {
+def ranked_labels(n: int, m: int, d: int, seed: int, labels_a_row: int = 4) -> Sample:
+    """Make rows of unit length, and for each the labels with the largest of noisy linear scores.
+
+    Returns
+    -------
+    X : ndarray of float32, shape (n, m)
+    y : ndarray of uint8, shape (n, d)
+        `labels_a_row` ones a row; linear scores rank about four pairs of five as the noisy ones do.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m), dtype=np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    scores = X @ rng.standard_normal((m, d), dtype=np.float32)
+    scores += 0.75 * rng.standard_normal((n, d), dtype=np.float32)
+    return X, _marked(np.argsort(-scores, axis=1)[:, :labels_a_row], d)
+
+
+def labelled_words(n: int, m: int, d: int, seed: int, labels_a_row: float = 2.4, words_a_row: int = 68) -> Sample:
+    """Make 0/1 rows like documents: words of their labels' topics among the generally frequent ones.
+
+    Returns
+    -------
+    X : CSR array of float32, shape (n, m)
+        About `words_a_row` ones a row.
+    y : ndarray of uint8, shape (n, d)
+        At least one label a row, `labels_a_row` on average (a shifted Poisson number); few labels are frequent.
+    """
+    rng = np.random.default_rng(seed)
+    label_shares = _falling(d, 0.7)
+    word_shares = _falling(m, 0.6)
+    topics = rng.choice(m, size=(d, max(1, m // 40)), p=word_shares)
+    sizes = np.minimum(1 + rng.poisson(labels_a_row - 1, size=n), d - 1)
+    labels = [rng.choice(d, size=size, replace=False, p=label_shares) for size in sizes]
+    general = rng.choice(m, size=(n, words_a_row), p=word_shares)
+    of_topics = np.stack([rng.choice(topics[own].ravel(), size=words_a_row) for own in labels])
+    words = np.where(rng.random((n, words_a_row)) < 0.3, of_topics, general)
+    rows = np.repeat(np.arange(n), words_a_row)
+    X = sparse.csr_array((np.ones(words.size, dtype=np.float32), (rows, words.ravel())), shape=(n, m))
+    X.data[:] = 1.0  # a word that came twice
+    y = np.zeros((n, d), dtype=np.uint8)
+    y[np.repeat(np.arange(n), sizes), np.concatenate(labels)] = 1
+    return X, y
+
+
+def _falling(count: int, exponent: float) -> NDArray[np.float64]:
+    shares = 1.0 / (1.0 + np.arange(count)) ** exponent
+    return np.asarray(shares / shares.sum())
+
+
+def _marked(labels: NDArray[np.int64], d: int) -> NDArray[np.uint8]:
+    y = np.zeros((len(labels), d), dtype=np.uint8)
+    np.put_along_axis(y, labels, 1, axis=1)
+    return y
+
+
+KINDS: dict[str, tuple[Callable[..., Sample], str]] = {
     "hog_classes": (hog_classes, "multiclass"),
     "labelled_textures": (labelled_textures, "multilabel"),
     "projected_targets": (projected_targets, "regression"),
+    "ranked_labels": (ranked_labels, "multilabel"),
+    "labelled_words": (labelled_words, "multilabel"),
 }
 """Kind of made-up data: its maker, and its task."""

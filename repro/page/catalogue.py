@@ -228,6 +228,12 @@ PARTS = (
                 "make bench",
                 "table6",
             ),
+            Entry(
+                "ranksvm_scaling",
+                "Rank-SVM: time and memory",
+                "Each promise of its solver beside what was measured; growth beside Frank-Wolfe and one-vs-rest SVCs.",
+                "make ranksvm-scaling",
+            ),
         ),
     ),
 )

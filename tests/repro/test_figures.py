@@ -30,6 +30,15 @@ CURVES = pd.DataFrame(
     ]
 )
 
+SIZES = pd.DataFrame(
+    [
+        {"panel": panel, "model": model, "size": size, "value": size**2.0}
+        for panel in ("seconds over rows", "seconds an epoch over labels")
+        for model in ("rank_svm", "frank_wolfe")
+        for size in (10, 100)
+    ]
+)
+
 
 def iris_trees() -> dict[str, bytes]:
     data = load_iris()
@@ -55,6 +64,10 @@ DRAWINGS: dict[str, tuple[Callable[[], dict[str, bytes]], list[str]]] = {
     "surfaces": (
         lambda: figures.surfaces({"yeast, m": GRID}, ["rate", "depth"], {"yeast, m": (0.1, 4)}),
         ["yeast, m", "rate", "depth", "0.5", "10", "validation accuracy %"],
+    ),
+    "log-log": (
+        lambda: figures.log_log_panels(SIZES),
+        ["rows", "seconds", "labels", "seconds an epoch", "rank_svm", "frank_wolfe"],
     ),
     "curves": (lambda: figures.curves(CURVES, ["rmse"], {"rmse": "RMSE"}), ["d", "round", "RMSE", "a", "b"]),
     "trees": (iris_trees, ["single", "multi", "setosa", "versicolor", "petal length (cm)"]),

@@ -1,0 +1,1 @@
+"""Ways to train a label ranking, a file each, for the benchmark of Rank-SVM."""
