@@ -98,6 +98,25 @@ class State:
     unbounded: bool
 
 
+@dataclass(frozen=True)
+class Origin:
+    """A point o of feature space amid the training rows.
+
+    Attributes
+    ----------
+    share : float64 array of shape (n,)
+        o = sum_i share_i phi(x_i).
+    values : float64 array of shape (n,)
+        K(x_i, o).
+    norm : float
+        K(o, o).
+    """
+
+    share: FloatArray
+    values: FloatArray
+    norm: float
+
+
 class Machine:
     """A training run of Rank-SVM; a context manager that frees the C object at its end.
 
@@ -109,6 +128,7 @@ class Machine:
         Bound of the multiplier of a pair: numpy.inf for the hard margin, 0 for a sample without pairs.
     diagonal : float64 array of shape (n,)
         K(x_i, x_i).
+    origin : Origin or None
     gram : float64 array of shape (n, n), C-contiguous, or None
     features : rows of the linear kernel, or None
     rows : function
@@ -123,6 +143,7 @@ class Machine:
         cost: FloatArray,
         diagonal: FloatArray,
         *,
+        origin: Origin | None = None,
         gram: FloatArray | None = None,
         features: Any = None,
         rows: Callable[[NDArray[np.int64]], FloatArray] | None = None,
@@ -142,6 +163,9 @@ class Machine:
             "group_start": _pointer("int32_t *", group_start),
             "cost": _pointer("double *", cost),
             "diagonal": _pointer("double *", diagonal),
+            "share": ffi.NULL if origin is None else _pointer("double *", origin.share),
+            "with_origin": ffi.NULL if origin is None else _pointer("double *", origin.values),
+            "origin": 0.0 if origin is None else origin.norm,
             "gram": ffi.NULL if gram is None else _pointer("double *", gram),
             "features": ffi.NULL if view is None else view.struct,
             "cache_bytes": cache_bytes,
@@ -149,7 +173,7 @@ class Machine:
             "max_epochs": max_epochs,
             "seed": seed,
         }
-        self._borrowed = relevant, group_start, cost, diagonal, gram, view
+        self._borrowed = relevant, group_start, cost, diagonal, origin, gram, view
         handle = ffi.new("gmo_ranksvm **")
         _raise_for(lib.gmo_ranksvm_create(ffi.new("gmo_ranksvm_problem *", fields), handle))
         self._handle = handle[0]

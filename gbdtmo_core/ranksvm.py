@@ -26,11 +26,12 @@ from gbdtmo_core._kernels import (
     row_blocks,
 )
 from gbdtmo_core._label_groups import LabelGroups, find_groups, separate_groups
-from gbdtmo_core._lib_ranksvm import Machine, NativeKernel, State
+from gbdtmo_core._lib_ranksvm import Machine, NativeKernel, Origin, State
 from gbdtmo_core._multilabel import MultiLabelClassifier
 
 FloatArray = NDArray[np.float64]
 
+_ORIGIN_ROWS = 256  # whose mean is the origin where kernel values are not all at hand
 _WORK_OF_A_CALL = 3e7  # score updates between two looks at interrupts: less than a second
 
 
@@ -218,6 +219,7 @@ class RankSVMClassifier(MultiLabelClassifier):
             groups.start,
             cost,
             values.diagonal,
+            origin=values.origin(),
             **values.sources(),
             tol=float(self.tol),
             max_epochs=int(self.max_iter),
@@ -311,6 +313,26 @@ class _KernelValues:
             self.diagonal = kernel.diagonal(X)
         if not np.isfinite(self.diagonal).all():
             raise ValueError("kernel values of the training rows are infinite: scale X, or change the kernel's parameters.")
+
+    def origin(self) -> Origin:
+        """The mean of the training rows in feature space; of a kernel that is taken by rows that of some rows."""
+        n = self._X.shape[0]
+        share = np.full(n, 1 / n)
+        if self.keeps_weights:
+            values = _times(self._X, np.asarray(self._X.mean(axis=0)).ravel())
+        elif self.gram is not None:
+            values = self.gram.mean(axis=1)
+        else:
+            some = np.unique(np.linspace(0, n - 1, min(n, _ORIGIN_ROWS)).astype(np.int64))
+            share = np.bincount(some, minlength=n) / len(some)
+            size = max(1, BLOCK_BYTES // (8 * len(some)))
+            assert self._kernel is not None
+            blocks = [
+                self._kernel.block(part, self._X[some], threads=self._threads).mean(axis=1)
+                for part in row_blocks(self._X, size)
+            ]
+            values = np.concatenate(blocks)
+        return Origin(share, np.ascontiguousarray(values), float(share @ values))
 
     def sources(self) -> dict[str, Any]:
         """Arguments of `Machine`."""

@@ -20,20 +20,22 @@ static gmo_pairs pairs_of(const gmo_qp *qp, int64_t sample, int32_t group) {
 
 static void read_all(gmo_qp *qp) {
     for (int64_t i = 0; i < qp->n_order; i++)
-        gmo_scores_read(&qp->scores, qp->order[i], qp->all + qp->order[i] * qp->problem.q);
+        gmo_qp_read(qp, qp->order[i], qp->all + qp->order[i] * qp->problem.q);
 }
 
 /* The sums anew, without the rounding of many steps; returns a bound of what rounding leaves of them. */
 static double renew_sums(gmo_qp *qp) {
     double largest = 0;
     for (int32_t k = 0; k < qp->problem.q; k++) {
-        double sum = 0, size = 0;
+        double sum = 0, size = 0, shift = 0;
         for (int64_t i = 0; i < qp->n_order; i++) {
             double a = qp->a[qp->order[i] * qp->problem.q + k];
             sum += a;
             size += fabs(a);
+            shift += qp->problem.share ? 0.5 * a * qp->problem.with_origin[qp->order[i]] : 0;
         }
         qp->sum[k] = sum;
+        qp->shift[k] = shift;
         largest = size > largest ? size : largest;
     }
     return 1e-14 * largest;
@@ -60,6 +62,10 @@ static void make_move(gmo_qp *qp, int64_t sample, int32_t up, int32_t down, doub
     a[down] -= size;
     qp->sum[up] += size;
     qp->sum[down] -= size;
+    if (qp->problem.share) {
+        qp->shift[up] += 0.5 * size * qp->problem.with_origin[sample];
+        qp->shift[down] -= 0.5 * size * qp->problem.with_origin[sample];
+    }
     qp->moves[qp->n_moves++] = (gmo_qp_move){sample, up, down, size};
 }
 
@@ -205,6 +211,7 @@ static void add_sample(const gmo_qp *qp, int64_t sample, balance *sums) {
 static void keep(gmo_qp *qp, double primal, double scale) {
     qp->primal = primal;
     qp->best_scale = scale;
+    qp->best_balanced = qp->repaired;
     memcpy(qp->best_a, qp->a, (size_t)qp->problem.n * (size_t)qp->problem.q * sizeof *qp->a);
     memcpy(qp->best_bias, qp->bias, (size_t)qp->problem.q * sizeof *qp->bias);
 }
@@ -222,7 +229,6 @@ gmo_status gmo_qp_evaluate(gmo_qp *qp) {
         keep(qp, primal, 1);
     if (sums.least > 0 && scale <= sums.stretch && norm * scale * scale < qp->primal)
         keep(qp, norm * scale * scale, scale);
-    qp->separated = qp->separated || sums.least > 0;
     if (!qp->repaired)
         return GMO_OK;
     /* D(x a) = x T - x^2 N is largest at x = T / 2 N; a soft margin's a may shrink, but not grow. */

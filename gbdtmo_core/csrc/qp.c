@@ -19,6 +19,7 @@ static gmo_status allocate(gmo_qp *qp) {
     qp->all = gmo_alloc(size, sizeof *qp->all);
     qp->sum = gmo_alloc_zero(q, sizeof *qp->sum);
     qp->bias = gmo_alloc_zero(q, sizeof *qp->bias);
+    qp->shift = gmo_alloc_zero(q, sizeof *qp->shift);
     qp->best_bias = gmo_alloc_zero(q, sizeof *qp->best_bias);
     qp->order = gmo_alloc(n, sizeof *qp->order);
     qp->rest = gmo_alloc_zero(n, sizeof *qp->rest);
@@ -33,10 +34,16 @@ static gmo_status allocate(gmo_qp *qp) {
     qp->label = gmo_alloc(2 * q, sizeof *qp->label);
     qp->by = gmo_alloc(q, sizeof *qp->by);
     qp->room = gmo_alloc(4 * q, sizeof *qp->room);
-    bool complete = qp->a && qp->best_a && qp->all && qp->sum && qp->bias && qp->best_bias && qp->order && qp->rest &&
+    bool complete = qp->a && qp->best_a && qp->all && qp->sum && qp->bias && qp->shift && qp->best_bias && qp->order && qp->rest &&
                     qp->waited && qp->batch && qp->wanted && qp->moves && qp->s && qp->t && qp->fresh && qp->change &&
                     qp->label && qp->by && qp->room;
     return complete ? GMO_OK : GMO_ERR_MEMORY;
+}
+
+/* K_ii for the origin. */
+static double step_size(const gmo_qp_problem *problem, int64_t sample) {
+    double with = problem->share ? problem->with_origin[sample] : 0;
+    return problem->diagonal[sample] - 2 * with + problem->origin;
 }
 
 gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *gram, const gmo_features *x,
@@ -55,7 +62,7 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
             continue;
         qp->order[qp->n_order++] = i;
         qp->hard = isinf(problem->cost[i]);
-        diagonal += problem->diagonal[i];
+        diagonal += step_size(problem, i);
         int32_t n_relevant = 0;
         for (int32_t k = 0; k < problem->q; k++)
             n_relevant += problem->relevant[i * problem->q + k];
@@ -65,7 +72,7 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
     qp->least_rho = LEAST_PENALTY * mean;
     /* With a small C multipliers are small: a sum as large as they allow should move a bias by about 1. */
     qp->rho = PENALTY * mean + (most > 0 ? problem->q / most : 0);
-    qp->most_rho = 1e6 * qp->rho;
+    qp->most_rho = 1e3 * qp->rho;
     qp->batch_limit = gram || x ? 1 : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows) : BATCH;
     return GMO_OK;
 }
@@ -77,6 +84,7 @@ void gmo_qp_free(gmo_qp *qp) {
     free(qp->all);
     free(qp->sum);
     free(qp->bias);
+    free(qp->shift);
     free(qp->best_bias);
     free(qp->order);
     free(qp->rest);
@@ -110,16 +118,45 @@ static void shuffle(gmo_qp *qp) {
     }
 }
 
-/* The best a of one sample, the others held, in fresh; returns what it gains. */
+void gmo_qp_read(const gmo_qp *qp, int64_t sample, double *s) {
+    const gmo_qp_problem *problem = &qp->problem;
+    gmo_scores_read(&qp->scores, sample, s);
+    if (!problem->share)
+        return;
+    double half = 0.5 * (problem->with_origin[sample] - problem->origin);
+    for (int32_t k = 0; k < problem->q; k++)
+        s[k] -= qp->shift[k] + half * qp->sum[k];
+}
+
+/* w_k = 1/2 sum_i a_ik (phi(x_i) - o), and o is a sum of phi(x_i) itself. */
+void gmo_qp_solution(const gmo_qp *qp, double *a, double *bias) {
+    const gmo_qp_problem *problem = &qp->problem;
+    int64_t q = problem->q;
+    for (int64_t i = 0; i < problem->n * q; i++)
+        a[i] = qp->best_scale * qp->best_a[i];
+    for (int64_t k = 0; k < q; k++) {
+        double sum = 0, shift = 0;
+        for (int64_t i = 0; problem->share && i < problem->n; i++) {
+            sum += a[i * q + k];
+            shift += 0.5 * a[i * q + k] * problem->with_origin[i];
+        }
+        bias[k] = qp->best_scale * qp->best_bias[k] - shift + 0.5 * sum * problem->origin;
+        for (int64_t i = 0; problem->share && !qp->best_balanced && i < problem->n; i++)
+            a[i * q + k] -= sum * problem->share[i];
+    }
+}
+
+/* The best a of one sample, the others held, in fresh; returns what it gains, less what multipliers at their bounds make of
+ * it: the rest is free of cancellation, and can be trusted down to the last step. */
 static double propose(gmo_qp *qp, int64_t sample) {
     const gmo_qp_problem *problem = &qp->problem;
     const uint8_t *relevant = problem->relevant + sample * problem->q;
     const double *a = qp->a + sample * problem->q;
-    double kappa = 0.5 * (problem->diagonal[sample] + qp->rho), gain = 0;
+    double kappa = 0.5 * (step_size(problem, sample) + qp->rho), gain = 0;
     memcpy(qp->fresh, a, (size_t)problem->q * sizeof *a);
     if (!(kappa > 0)) /* no positive semi-definite kernel */
         return 0;
-    gmo_scores_read(&qp->scores, sample, qp->s);
+    gmo_qp_read(qp, sample, qp->s);
     for (int32_t k = 0; k < problem->q; k++)
         qp->t[k] = qp->s[k] + qp->bias[k] + 0.5 * qp->rho * qp->sum[k] - kappa * a[k] - relevant[k];
     for (int32_t g = 0; g < problem->n_groups; g++) {
@@ -127,12 +164,13 @@ static double propose(gmo_qp *qp, int64_t sample) {
         gmo_pairs_solve(&pairs, qp->t, kappa, qp->fresh);
     }
     for (int32_t k = 0; k < problem->q; k++)
-        gain -= (qp->fresh[k] - a[k]) * (qp->t[k] + 0.5 * kappa * (qp->fresh[k] + a[k]));
+        gain += 0.5 * kappa * (qp->fresh[k] - a[k]) * (qp->fresh[k] - a[k]);
     return gain;
 }
 
 static void accept(gmo_qp *qp, int64_t sample) {
     double *a = qp->a + sample * qp->problem.q;
+    double with = qp->problem.share ? 0.5 * qp->problem.with_origin[sample] : 0;
     int32_t count = 0;
     for (int32_t k = 0; k < qp->problem.q; k++) {
         double change = qp->fresh[k] - a[k];
@@ -140,6 +178,7 @@ static void accept(gmo_qp *qp, int64_t sample) {
             continue;
         a[k] = qp->fresh[k];
         qp->sum[k] += change;
+        qp->shift[k] += with * change;
         qp->label[count] = k;
         qp->change[count++] = change;
     }

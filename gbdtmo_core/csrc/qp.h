@@ -11,6 +11,9 @@
  * of the optimum; scores with b, stretched where all pairs are ranked, give an upper bound. Both are those of points that
  * satisfy every condition, whatever the state of the iteration.
  *
+ * While the sums are 0, feature space may have any origin o: K(x, y) - K(x, o) - K(o, y) + K(o, o) gives the same norms, and
+ * scores that differ by constants. The mean of the samples takes most from K_ii, so that steps are longest.
+ *
  * Labels come in groups: label k and l are in one group if there are circles of pairs through both. Pairs across groups
  * cost nothing (their multipliers must be 0) and are left out; biases that rank them are the caller's business. */
 #ifndef GMO_QP_H
@@ -26,6 +29,9 @@ typedef struct {
     const uint8_t *relevant;    /* (n, q) */
     const double *cost;         /* (n,) C_i; INFINITY: hard margin, then for all; 0: no pairs */
     const double *diagonal;     /* (n,) K(x_i, x_i) */
+    const double *share;        /* (n,) o = sum_i share_i phi(x_i), or NULL: o = 0 */
+    const double *with_origin;  /* (n,) K(x_i, o), or NULL */
+    double origin;              /* K(o, o) */
     double tolerance;           /* relative gap to end at */
     int64_t max_epochs;
     uint64_t seed;
@@ -45,6 +51,7 @@ typedef struct {
     gmo_scores scores;
     bool hard;
     double *a, *sum, *bias; /* (n, q), (q,) sums of a, (q,) */
+    double *shift;          /* (q,) 1/2 sum_i a_ik K(x_i, o) */
     double rho, least_rho, most_rho, threshold, gains;
     /* The run: which samples are visited, in which order, how many epochs they rest and rested. */
     gmo_qp_phase phase;
@@ -54,7 +61,7 @@ typedef struct {
     uint64_t random;
     /* Certificate. */
     double primal, dual, *best_a, *best_bias, best_scale;
-    bool separated, indefinite, unbounded;
+    bool best_balanced, indefinite, unbounded;
     double *all; /* (n, q) scores without bias */
     gmo_qp_move *moves;
     int64_t n_moves, max_moves, next_move, asked;
@@ -72,6 +79,11 @@ void gmo_qp_free(gmo_qp *qp);
 /* Visits about n_visits samples; ends before that in phase GMO_QP_DONE, or with n_wanted > 0: then rows wanted[0 ..
  * n_wanted) must be put into scores.rows, in this order, before the next call. */
 gmo_status gmo_qp_run(gmo_qp *qp, int64_t n_visits);
+
+/* Scores of a sample, without biases, for the origin o. s: out, (q,). */
+void gmo_qp_read(const gmo_qp *qp, int64_t sample, double *s);
+/* The best primal point as what the plain kernel K takes: a (n, q) and biases (q,). */
+void gmo_qp_solution(const gmo_qp *qp, double *a, double *bias);
 
 /* What the parts of the solver share; bounds.c has these. Chooses moves that take the sums to 0; a and sum change at
  * once, scores when the moves are applied. */

@@ -27,6 +27,9 @@ gmo_status gmo_ranksvm_create(const gmo_ranksvm_problem *problem, gmo_ranksvm **
         .relevant = problem->relevant,
         .cost = problem->cost,
         .diagonal = problem->diagonal,
+        .share = problem->share,
+        .with_origin = problem->with_origin,
+        .origin = problem->share ? problem->origin : 0,
         .tolerance = problem->tolerance,
         .max_epochs = problem->max_epochs,
         .seed = problem->seed,
@@ -66,11 +69,7 @@ void gmo_ranksvm_look(const gmo_ranksvm *machine, gmo_ranksvm_state *out) {
 }
 
 void gmo_ranksvm_solution(const gmo_ranksvm *machine, double *dual_coef, double *bias) {
-    const gmo_qp *qp = &machine->qp;
-    for (int64_t i = 0; i < qp->problem.n * qp->problem.q; i++)
-        dual_coef[i] = qp->best_scale * qp->best_a[i];
-    for (int32_t k = 0; k < qp->problem.q; k++)
-        bias[k] = qp->best_scale * qp->best_bias[k];
+    gmo_qp_solution(&machine->qp, dual_coef, bias);
 }
 
 void gmo_ranksvm_free(gmo_ranksvm *machine) {

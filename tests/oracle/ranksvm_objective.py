@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from scipy.optimize import LinearConstraint, linprog, minimize
+from scipy.optimize import linprog
 
 from tests.oracle.binning import FloatArray, IntArray
 
@@ -57,47 +57,3 @@ def can_be_made(a: FloatArray, relevant: IntArray, cost: float, tolerance: float
     bounds = [(0, None if np.isinf(cost) else cost)] * n + [(0, None)]
     found = linprog(np.r_[np.zeros(n), 1.0], A_ub=constraints, b_ub=limits, bounds=bounds)
     return bool(found.fun <= tolerance * max(1.0, float(np.abs(a).max())))
-
-
-def nearest_step(t: FloatArray, relevant: IntArray, cost: float, kappa: float) -> FloatArray:
-    """The a of one sample that minimises sum_k kappa / 2 a_k^2 + t_k a_k, over its multipliers, by a general solver."""
-    pairs = pairs_of(relevant)
-    signs = np.zeros((len(t), len(pairs)))
-    for p, (k, l) in enumerate(pairs):
-        signs[k, p], signs[l, p] = 1, -1
-
-    def value(alpha: FloatArray) -> float:
-        a = signs @ alpha
-        return float(0.5 * kappa * a @ a + t @ a)
-
-    def slope(alpha: FloatArray) -> FloatArray:
-        return np.asarray(signs.T @ (kappa * (signs @ alpha) + t))
-
-    bounds = [(0, None if np.isinf(cost) else cost)] * len(pairs)
-    options = {"maxiter": 20_000, "ftol": 0.0, "gtol": 1e-12, "maxfun": 100_000}
-    found = minimize(value, np.zeros(len(pairs)), jac=slope, bounds=bounds, method="L-BFGS-B", options=options)
-    return np.asarray(signs @ found.x)
-
-
-def optimum(gram: FloatArray, indicator: IntArray, C: float) -> float:
-    """The optimum by a general solver of the dual with one multiplier a pair, for a few samples."""
-    n, q = indicator.shape
-    pairs = [(i, k, l) for i in range(n) for k, l in pairs_of(indicator[i])]
-    sums = np.zeros((n, q, len(pairs)))
-    cost = np.empty(len(pairs))
-    for p, (i, k, l) in enumerate(pairs):
-        sums[i, k, p], sums[i, l, p] = 1, -1
-        cost[p] = C / len(pairs_of(indicator[i]))
-    hessian = 0.5 * np.einsum("ikp,ij,jkr->pr", sums, gram, sums, optimize=True)
-    balance = LinearConstraint(sums.sum(axis=0), 0, 0)
-    found = minimize(
-        lambda alpha: 0.5 * alpha @ hessian @ alpha - alpha.sum(),
-        np.zeros(len(pairs)),
-        jac=lambda alpha: hessian @ alpha - 1,
-        hess=lambda alpha: hessian,
-        bounds=[(0, None if np.isinf(c) else c) for c in cost],
-        constraints=[balance],
-        method="trust-constr",
-        options={"gtol": 1e-10, "xtol": 1e-12, "barrier_tol": 1e-12, "maxiter": 5000},
-    )
-    return float(-found.fun)
