@@ -27,7 +27,7 @@ SWEEP = $(PY) -m repro.sweep --datasets "$(DATASETS)" --models "$(MODELS)" --see
 .PHONY: FORCE help setup native test test-c lint format check reproduce-table3 reproduce-table4 reproduce-table5 \
         reproduce-table6 reproduce-table7 reproduce-table8 reproduce-table9 reproduce-table9-large reproduce-table10 \
         grid bench figure1 figure2 figure3 figure4 figure5 significance table12 ablation protocol-cost ranksvm-table \
-        families report mlflow-ui publish wheel lock clean
+        families ranksvm-toy report mlflow-ui publish wheel lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' Makefile
@@ -133,6 +133,9 @@ ranksvm-table: native  ## The gene table of Rank-SVM, both protocols: run what i
 
 families: native  ## Rank-SVM, BoosTexter and boosted trees on two sets of labels: run what is missing, write the table (narrowed like Table V)
 	$(SWEEP) experiment=families
+
+ranksvm-toy: native  ## Rank-SVM's toy problem, regions and losses: run what is missing, draw (narrowed like Table V)
+	$(SWEEP) experiment=ranksvm_toy
 
 report: native  ## One page with all that is published, results/report.html
 	$(PY) -m repro.page

@@ -16,6 +16,8 @@ from .base import FIT_SHARE, Dataset, Split
 
 SEEDS = 50
 N_POINTS = 50
+BOUNDARIES = (((0.0, 0.0), (1.0, 1.0)), ((0.0, 1.0), (0.5, 0.5)))
+"""Where label sets change: segments of the lines x2 = x1 and x1 + x2 = 1, from one point (x1, x2) to another."""
 
 
 def load(*, cache_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Dataset:

@@ -272,6 +272,56 @@ def split_panels(trees: Mapping[str, Tree], targets: NDArray[np.float64]) -> dic
         return _rendered(figure)
 
 
+def label_regions(
+    panels: Mapping[str, NDArray[Any]],
+    X: NDArray[Any],
+    indicator: NDArray[Any],
+    names: Sequence[str],
+    lines: Sequence[tuple[tuple[float, float], tuple[float, float]]],
+    columns: int,
+) -> dict[str, bytes]:
+    """Draw which label set is predicted where in the unit square, a panel a title, with points in the colour of theirs.
+
+    Parameters
+    ----------
+    panels : mapping of str to array of shape (n_side, n_side, n_labels)
+        0/1; the middle of the square [j, j + 1) × [i, i + 1), in units of 1 / n_side, has the set ``[i, j]``.
+    X : array of shape (n, 2)
+    indicator : array of shape (n, n_labels), at most 3 labels
+        The points' own sets, 0/1.
+    names : sequence of str
+        Of the labels.
+    lines : sequence of ((x1, x2), (x1, x2))
+        Where true sets change: from one point to another.
+    columns : int
+        Panels side by side.
+    """
+    weights = 1 << np.arange(len(names))
+    areas = {title: np.asarray(predicted) @ weights for title, predicted in panels.items()}
+    own = np.asarray(indicator) @ weights
+    colours = [mpl.colormaps["tab10"](code) for code in range(1 << len(names))]
+    shown = sorted({int(code) for values in (own, *areas.values()) for code in np.unique(values)})
+    with mpl.rc_context(_STYLE):
+        height = math.ceil(len(panels) / columns)
+        figure = Figure(figsize=(2.7 * columns, 2.8 * height + 0.5), layout="constrained")
+        for place, (title, area) in enumerate(areas.items(), 1):
+            axes = figure.add_subplot(height, columns, place, aspect="equal")
+            picture = np.array(colours)[area]
+            axes.imshow(picture, extent=(0, 1, 0, 1), origin="lower", alpha=0.4, interpolation="nearest")
+            for start, end in lines:
+                axes.plot(*zip(start, end, strict=True), color="black", linewidth=1)
+            axes.scatter(X[:, 0], X[:, 1], s=14, c=[colours[code] for code in own], edgecolors="black", linewidths=0.5)
+            axes.set(title=title, xticks=[0, 1], yticks=[0, 1], xlim=(0, 1), ylim=(0, 1))
+        patches = [Patch(color=colours[code], label=_set_name(code, names)) for code in shown]
+        figure.legend(handles=patches, ncols=min(4, len(patches)), loc="outside lower center")
+        return _rendered(figure)
+
+
+def _set_name(code: int, names: Sequence[str]) -> str:
+    members = [name for k, name in enumerate(names) if code >> k & 1]
+    return ", ".join(members) or "no label"
+
+
 def critical_differences(panels: Mapping[str, tuple[pd.Series, pd.DataFrame, float]], alpha: float) -> dict[str, bytes]:
     """Draw critical-difference diagrams (Demšar 2006), one below the other.
 

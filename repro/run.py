@@ -168,7 +168,7 @@ def _score(data: Dataset, split: Split, protocol: Protocol, model: Model, clock:
         "metric": metric,
         "test": on_test[metric],
         "validation": on_validation[metric] if on_validation else None,
-        "optimistic": protocol.optimistic,
+        "optimistic": protocol.optimistic or split.resubstitution,
         "all": on_test,
     }
 

@@ -119,6 +119,13 @@ PARTS = (
                 "Both families on the yeast genes and on scene, compared on the same test rows.",
                 "make families",
             ),
+            Entry(
+                "ranksvm_toy",
+                "The toy problem",
+                "Three labels in a square, one always there: what a ranking can express and one SVM a label cannot.",
+                "make ranksvm-toy",
+                "ranksvm_toy",
+            ),
         ),
     ),
     Part(

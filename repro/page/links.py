@@ -12,6 +12,7 @@ REFERENCE = "gbdt_mo"
 _KEYS = {
     "data set": "dataset",
     "method": "model",
+    "label sets": "label_sets",
     "rounds": "n_estimators",
     "doubled": "variant",
     "2,000 rows × 50 features": "variant",

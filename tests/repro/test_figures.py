@@ -45,6 +45,12 @@ def stumps() -> dict[str, bytes]:
     return figures.split_panels(trees, split_kinds.Y)
 
 
+def regions() -> dict[str, bytes]:
+    areas = {"upper": np.ones((4, 4, 2), int), "lower": np.zeros((4, 4, 2), int)}
+    line = ((0.0, 0.0), (1.0, 1.0))
+    return figures.label_regions(areas, np.array([[0.2, 0.7]]), np.array([[1, 1]]), ["red", "blue"], [line], 2)
+
+
 DRAWINGS: dict[str, tuple[Callable[[], dict[str, bytes]], list[str]]] = {
     "surfaces": (
         lambda: figures.surfaces({"yeast, m": GRID}, ["rate", "depth"], {"yeast, m": (0.1, 4)}),
@@ -52,6 +58,7 @@ DRAWINGS: dict[str, tuple[Callable[[], dict[str, bytes]], list[str]]] = {
     ),
     "curves": (lambda: figures.curves(CURVES, ["rmse"], {"rmse": "RMSE"}), ["d", "round", "RMSE", "a", "b"]),
     "trees": (iris_trees, ["single", "multi", "setosa", "versicolor", "petal length (cm)"]),
+    "regions": (regions, ["upper", "lower", "no label", "red, blue"]),
     "splits": (stumps, ["non-sparse", "restricted", "unrestricted", "sample 4", "output 3", "2.25"]),
 }
 
