@@ -65,11 +65,11 @@ def make_kernel(kernel: Any, X: Any, *, degree: int, gamma: Any, coef0: float) -
 
 def _gamma_value(gamma: Any, X: Any) -> float:
     if gamma == "auto":
-        return 1 / X.shape[1]
+        return 1 / int(X.shape[1])
     if gamma != "scale":
         return float(gamma)
-    variance = X.multiply(X).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var()
-    return float(1 / (X.shape[1] * variance)) if variance > 0 else 1.0
+    variance = float(X.multiply(X).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var())
+    return 1 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
 
 
 def row_blocks(X: Any, size: int) -> list[Any]:
@@ -101,8 +101,8 @@ def check_symmetric(gram: FloatArray) -> None:
 def is_indefinite(gram: FloatArray) -> bool:
     """Whether the matrix is found not to be positive semi-definite, beyond rounding.
 
-    Up to 2,000 rows a Cholesky factorisation decides; of larger matrices the 2 x 2 minors are looked at, which a matrix that is
-    not positive semi-definite may pass.
+    Up to 2,000 rows a Cholesky factorisation decides. Of larger matrices the 2 x 2 minors are looked at; a matrix that
+    is not positive semi-definite may pass.
     """
     diagonal = gram.diagonal()
     if (diagonal < 0).any():

@@ -1,9 +1,10 @@
 """Which labels have to be ranked against each other at a price, and which are ranked by their biases alone.
 
-Draw an arrow from label k to label l if some sample has k and lacks l. A bias can put k above l everywhere unless arrows
-lead back from l to k. So pairs of labels cost something only within a strongly connected group; across groups the multipliers of the
-dual are zero, and the biases of the groups, spread far enough, satisfy every pair. A label that always or never occurs is
-the plainest case: a group of its own, with w = 0 (section 5 of the paper lets its bias be infinite).
+Draw an arrow from label k to label l if some sample has k and lacks l. A bias can put k above l everywhere unless
+arrows lead back from l to k. So pairs of labels cost something only within a strongly connected group; across groups
+the multipliers of the dual are zero, and the biases of the groups, spread far enough, satisfy every pair. A label that
+always or never occurs is the plainest case: a group of its own, with w = 0 (section 5 of the paper lets its bias be
+infinite).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def find_groups(relevant: NDArray[np.uint8]) -> LabelGroups:
 def separate_groups(groups: LabelGroups, scores: FloatArray, relevant: NDArray[np.uint8]) -> FloatArray:
     """Biases, one value a group, that rank all pairs across groups with a margin of at least 1.
 
-    They are 0 where the scores do so already, else as small as they can be, downwards from the groups that nothing is above.
+    They are 0 where the scores do so already, else as small as they can be, downwards from the topmost groups.
 
     Parameters
     ----------
@@ -77,12 +78,12 @@ def separate_groups(groups: LabelGroups, scores: FloatArray, relevant: NDArray[n
         high[:, g] = np.where(has, -np.inf, scores[:, of_group]).max(axis=1)
     offsets = np.zeros(n_groups)
     waiting = groups.above.sum(axis=0)
-    ready = list(np.flatnonzero(waiting == 0))
+    ready = [int(g) for g in np.flatnonzero(waiting == 0)]
     while ready:  # every group after all that are above it
         g = ready.pop()
         for h in np.flatnonzero(groups.above[g]):
             offsets[h] = min(offsets[h], offsets[g] + (low[:, g] - high[:, h]).min() - 1)
             waiting[h] -= 1
             if waiting[h] == 0:
-                ready.append(h)
+                ready.append(int(h))
     return np.asarray(offsets[groups.group])

@@ -48,41 +48,35 @@ class NativeKernel:
     def _struct(self) -> Any:
         return ffi.new("gmo_kernel *", (KERNELS[self.kind], self.degree, self.gamma, self.coef0))
 
-    def block(self, X: Any, Y: Any, *, threads: int, out: FloatArray | None = None) -> FloatArray:
+    def block(self, X: Any, Y: Any, *, threads: int) -> FloatArray:
         """Kernel values (len(X), len(Y)) of C-contiguous float64 or canonical int32 CSR rows, both of one kind."""
-        values = np.empty((X.shape[0], Y.shape[0])) if out is None else out
+        values = np.empty((X.shape[0], Y.shape[0]))
         pointer = _pointer("double *", values)
-        with Features(X) as x, Features(Y) as y:
-            _raise_for(lib.gmo_kernel_block(self._struct(), x, 0, X.shape[0], y, threads, pointer))
+        x, y = Features(X), Features(Y)
+        _raise_for(lib.gmo_kernel_block(self._struct(), x.struct, 0, X.shape[0], y.struct, threads, pointer))
         return values
 
     def diagonal(self, X: Any) -> FloatArray:
         """K(x, x) of every row, (len(X),)."""
         values = np.empty(X.shape[0])
-        with Features(X) as x:
-            _raise_for(lib.gmo_kernel_diagonal(self._struct(), x, _pointer("double *", values)))
+        x = Features(X)
+        _raise_for(lib.gmo_kernel_diagonal(self._struct(), x.struct, _pointer("double *", values)))
         return values
 
 
 class Features:
-    """A ``gmo_features`` view of C-contiguous float64 rows or a canonical CSR matrix; a context that keeps them alive."""
+    """A ``gmo_features`` view of C-contiguous float64 rows or a canonical CSR matrix; it keeps them alive."""
 
     def __init__(self, X: Any) -> None:
         fields = {"n_rows": X.shape[0], "n_features": X.shape[1]}
         if sparse.issparse(X):
-            self._arrays = X.data, X.indptr.astype(np.int64), X.indices
+            self._arrays: tuple[NDArray[Any], ...] = X.data, X.indptr.astype(np.int64), X.indices
             fields["row_start"] = _pointer("int64_t *", self._arrays[1])
             fields["columns"] = _pointer("int32_t *", self._arrays[2])
         else:
             self._arrays = (X,)
         fields["values"] = _pointer("double *", self._arrays[0])
         self.struct = ffi.new("gmo_features *", fields)
-
-    def __enter__(self) -> Any:
-        return self.struct
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from gbdtmo_core._checks import N_JOBS, VERBOSE, Check, above, integer, is_real,
 from gbdtmo_core._kernels import (
     BLOCK_BYTES,
     KERNELS,
-    CallableKernel,
     Kernel,
     check_symmetric,
     gram_matrix,
@@ -47,7 +46,7 @@ class RankSVMClassifier(MultiLabelClassifier):
     gap of ``tol``, and the gap is that of feasible points, whatever ended the iteration.
 
     Source: Elisseeff & Weston, A kernel method for multi-labelled classification (NIPS 14, 2001): the machine in
-    section 3, label sets in section 4. With one label a sample it is the multi-class machine of Weston & Watkins (1998).
+    section 3, label sets in section 4. With one label a sample it is Weston & Watkins' multi-class machine (1998).
 
     Parameters
     ----------
@@ -55,8 +54,8 @@ class RankSVMClassifier(MultiLabelClassifier):
         In the paper's scaling, without 1/2 before |w|^2: where others minimise 1/2 sum_k |w_k|^2 + C' ..., C = 2 C'.
         numpy.inf is the hard margin.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
-        x.y, (gamma x.y + coef0)^degree, exp(-gamma |x - y|^2); or kernel values instead of X; or a function of two sets of
-        rows (float64, dense or CSR as X was) that returns their kernel matrix.
+        x.y, (gamma x.y + coef0)^degree, exp(-gamma |x - y|^2); or kernel values instead of X; or a function of two sets
+        of rows (float64, dense or CSR as X was) that returns their kernel matrix.
     degree : int, default=3
     gamma : {"scale", "auto"} or float, default="scale"
         Of "poly" and "rbf"; "scale" is 1 / (m * X.var()), "auto" 1 / m.
@@ -73,8 +72,8 @@ class RankSVMClassifier(MultiLabelClassifier):
         Classifier or regressor of the size from X; a regressor's answer is rounded, and clipped to 0 .. n_labels.
         None: this estimator with the sizes as classes.
     cache_mb : float, default=1024
-        Memory for kernel values of the training rows. If all of them (8 n^2 bytes) fit, they are computed once; otherwise
-        rows are computed when they are needed, and those used last are kept, one at least.
+        Memory for kernel values of the training rows. If all of them (8 n^2 bytes) fit, they are computed once;
+        otherwise rows are computed when they are needed, and those used last are kept, one at least.
     n_jobs : int or None, default=None
         Threads for kernel values, as in scikit-learn: None is 1, -1 all. Results do not depend on it.
     random_state : int, RandomState or None, default=None
@@ -85,8 +84,9 @@ class RankSVMClassifier(MultiLabelClassifier):
     Attributes
     ----------
     dual_coef_ : float64 array of shape (n_labels, n)
-        A_ki = sum over l of alpha_ikl for labels k of sample i, minus that for the others: w_k = 1/2 sum_i A_ki phi(x_i).
-        A feasible point of the dual where the solver has converged. n counts training rows of weight above 0.
+        A_ki = sum over l of alpha_ikl for labels k of sample i, and minus that for the others, so that
+        w_k = 1/2 sum_i A_ki phi(x_i). A feasible point of the dual where the solver has converged. n counts training
+        rows of weight above 0.
     intercept_ : float64 array of shape (n_labels,)
         b_k; only differences mean something. A label that always (never) occurs has w = 0 and ranks above (below) the
         others by its bias; so do groups of labels that biases alone can order.
@@ -96,18 +96,18 @@ class RankSVMClassifier(MultiLabelClassifier):
         Training rows, of those of weight above 0, with a multiplier above 0.
     support_vectors_ : array or CSR matrix of shape (n_support, m); absent for "precomputed"
     primal_objective_, dual_objective_ : float
-        Value of the paper's objective at this solution, and the best lower bound of its optimum. With the hard margin the
-        first is infinite until the training rows are ranked without error.
+        Value of the paper's objective at this solution, and the best lower bound of its optimum. With the hard margin
+        the first is infinite until the training rows are ranked without error.
     duality_gap_ : float
-        (primal - dual) / primal: never negative, 0 where primal is 0, infinite where it is. NaN for a kernel that is found not
-        to be positive semi-definite: there is no certificate then.
+        (primal - dual) / primal: never negative, 0 where primal is 0, infinite where it is. NaN for a kernel that is
+        found not to be positive semi-definite: there is no certificate then.
     n_iter_ : int
         Epochs.
     converged_ : bool
         Whether the gap is at most ``tol``.
     margin_ : float
-        The least (r_k(x_i) - r_l(x_i)) / |w_k - w_l| over the pairs of the training rows [section 3 of the paper]; pairs that
-        biases alone rank have none. NaN unless all pairs are ranked without error.
+        The least (r_k(x_i) - r_l(x_i)) / |w_k - w_l| over the pairs of the training rows [section 3 of the paper];
+        pairs that biases alone rank have none. NaN unless all pairs are ranked without error.
     classes_ : array of shape (n_labels,)
         The labels of the columns; 0 .. n_labels - 1 where y was a matrix.
     label_set_ : rule that was learned, or None
@@ -116,8 +116,8 @@ class RankSVMClassifier(MultiLabelClassifier):
 
     Notes
     -----
-    A kernel that is not positive semi-definite is warned of; the objectives are then the formulas' values, and the iteration
-    ends by the same rules.
+    A kernel that is not positive semi-definite is warned of; the objectives are then the formulas' values, and the
+    iteration ends by the same rules.
     """
 
     _accepts_sparse: ClassVar[bool] = True
@@ -256,8 +256,8 @@ class RankSVMClassifier(MultiLabelClassifier):
     def _warn(self, state: State) -> None:
         if np.isnan(self.duality_gap_):
             warnings.warn(
-                "the kernel is not positive semi-definite: primal_objective_ and dual_objective_ bound nothing, and there "
-                "is no duality gap. Use a kernel that is, or add a constant to the diagonal.",
+                "the kernel is not positive semi-definite: primal_objective_ and dual_objective_ bound nothing, and "
+                "there is no duality gap. Use a kernel that is, or add a constant to the diagonal.",
                 stacklevel=5,
             )
             return
@@ -267,10 +267,10 @@ class RankSVMClassifier(MultiLabelClassifier):
             reason = "the training rows are not ranked without error, as C=inf asks for"
             remedy = "They may not be separable (rows that are equal but for their labels never are): take a finite C"
         else:
-            reason = f"the relative duality gap is {state.gap:.3g}, above tol={self.tol:g}"
+            reason = f"the relative duality gap is above tol={self.tol:g}"
             remedy = "Scale X, or take a smaller C"
         warnings.warn(
-            f"Rank-SVM ended after {state.n_epochs} epochs: {reason} (gap {state.gap:.3g}). {remedy}, or raise max_iter.",
+            f"Rank-SVM ended after {state.n_epochs} epochs: {reason}, gap {state.gap:.3g}. {remedy}, or raise max_iter.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -312,7 +312,9 @@ class _KernelValues:
         elif kernel is not None:
             self.diagonal = kernel.diagonal(X)
         if not np.isfinite(self.diagonal).all():
-            raise ValueError("kernel values of the training rows are infinite: scale X, or change the kernel's parameters.")
+            raise ValueError(
+                "kernel values of the training rows are infinite: scale X, or change the kernel's parameters."
+            )
 
     def origin(self) -> Origin:
         """The mean of the training rows in feature space; of a kernel that is taken by rows that of some rows."""
@@ -358,7 +360,7 @@ def _least_margin(
     products = 0.5 * dual_coef @ (scores - intercept)  # w_k . w_l
     squares = products.diagonal()
     norms = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0))
-    norms[norms < 1e-8 * np.sqrt(max(squares.max(), 0))] = 0  # rounding
+    norms[norms < 1e-8 * np.sqrt(max(float(squares.max()), 0.0))] = 0  # rounding
     least = np.inf
     for k in range(len(intercept)):
         rows = relevant[:, k] == 1
@@ -366,5 +368,5 @@ def _least_margin(
         if (apart <= 0).any():
             return np.nan
         with np.errstate(divide="ignore"):
-            least = min(least, float((apart / norms[k]).min(initial=np.inf)))
+            least = min(least, float(np.min(apart / norms[k], initial=np.inf)))
     return least

@@ -177,11 +177,11 @@ void gmo_qp_choose_moves(gmo_qp *qp) {
 
 /* Sums over samples that both bounds need. */
 typedef struct {
-    double norm;     /* 1/4 sum_k a_k' K a_k = sum_k |w_k|^2 */
-    double total;    /* sum of T_i */
-    double hinge;    /* sum of cost_i times the hinges of the pairs */
-    double least;    /* least margin of a pair */
-    double stretch;  /* a may be multiplied by this at least without passing the bounds */
+    double norm;    /* 1/4 sum_k a_k' K a_k = sum_k |w_k|^2 */
+    double total;   /* sum of T_i */
+    double hinge;   /* sum of cost_i times the hinges of the pairs */
+    double least;   /* least margin of a pair */
+    double stretch; /* a may be multiplied by this at least without passing the bounds */
 } balance;
 
 static void add_sample(const gmo_qp *qp, int64_t sample, balance *sums) {

@@ -199,17 +199,17 @@ typedef struct {
     int32_t n_labels, n_groups;
     const uint8_t *relevant;    /* (n, q) 0 or 1 */
     const int32_t *group_start; /* (n_groups + 1,) */
-    const double *cost;         /* (n,) bound of the multiplier of a pair: C / (|Y_i| |not Y_i|); INFINITY (for all, or 0)
+    const double *cost;     /* (n,) bound of the multiplier of a pair: C / (|Y_i| |not Y_i|); INFINITY (for all, or 0)
                                    for the hard margin; 0: the sample has no pairs */
-    const double *diagonal;     /* (n,) K(x_i, x_i) */
-    const double *share;        /* (n,) or NULL. The solver is faster with an origin o = sum_i share_i phi(x_i) of feature
+    const double *diagonal; /* (n,) K(x_i, x_i) */
+    const double *share;    /* (n,) or NULL. The solver is faster with an origin o = sum_i share_i phi(x_i) of feature
                                    space amid the samples; its choice does not change the optimum */
-    const double *with_origin;  /* (n,) K(x_i, o); NULL without share */
-    double origin;              /* K(o, o) */
+    const double *with_origin; /* (n,) K(x_i, o); NULL without share */
+    double origin;             /* K(o, o) */
     const double *gram;
     const gmo_features *features;
     int64_t cache_bytes;
-    double tolerance;  /* ends at a relative duality gap of at most this */
+    double tolerance; /* ends at a relative duality gap of at most this */
     int64_t max_epochs;
     uint64_t seed;
 } gmo_ranksvm_problem;

@@ -87,7 +87,7 @@ static gmo_status dense_products(const gmo_features *x, int64_t first, int64_t l
                                  int32_t n_threads, double *out) {
     int64_t n_panels = (y->n_rows + PANEL - 1) / PANEL;
     bool failed = false;
-#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, (last - first) * y->n_rows))
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, (last - first) * y -> n_rows))
     {
         gmo_panel_row *panel = gmo_alloc(x->n_features, sizeof *panel);
         gmo_range range = gmo_thread_range(n_panels);
@@ -121,7 +121,7 @@ static void sparse_row(const gmo_features *x, int64_t row, const gmo_features *y
 static gmo_status sparse_products(const gmo_features *x, int64_t first, int64_t last, const gmo_features *y,
                                   int32_t n_threads, double *out) {
     bool failed = false;
-#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, (last - first) * y->n_rows))
+#pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, (last - first) * y -> n_rows))
     {
         double *spread = gmo_alloc_zero(x->n_features, sizeof *spread);
         gmo_range range = gmo_thread_range(last - first);

@@ -34,9 +34,9 @@ static gmo_status allocate(gmo_qp *qp) {
     qp->label = gmo_alloc(2 * q, sizeof *qp->label);
     qp->by = gmo_alloc(q, sizeof *qp->by);
     qp->room = gmo_alloc(4 * q, sizeof *qp->room);
-    bool complete = qp->a && qp->best_a && qp->all && qp->sum && qp->bias && qp->shift && qp->best_bias && qp->order && qp->rest &&
-                    qp->waited && qp->batch && qp->wanted && qp->moves && qp->s && qp->t && qp->fresh && qp->change &&
-                    qp->label && qp->by && qp->room;
+    bool complete = qp->a && qp->best_a && qp->all && qp->sum && qp->bias && qp->shift && qp->best_bias && qp->order &&
+                    qp->rest && qp->waited && qp->batch && qp->wanted && qp->moves && qp->s && qp->t && qp->fresh &&
+                    qp->change && qp->label && qp->by && qp->room;
     return complete ? GMO_OK : GMO_ERR_MEMORY;
 }
 
@@ -73,7 +73,9 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
     /* With a small C multipliers are small: a sum as large as they allow should move a bias by about 1. */
     qp->rho = PENALTY * mean + (most > 0 ? problem->q / most : 0);
     qp->most_rho = 1e3 * qp->rho;
-    qp->batch_limit = gram || x ? 1 : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows) : BATCH;
+    qp->batch_limit = gram || x                                  ? 1
+                      : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows)
+                                                                 : BATCH;
     return GMO_OK;
 }
 
@@ -160,7 +162,8 @@ static double propose(gmo_qp *qp, int64_t sample) {
     for (int32_t k = 0; k < problem->q; k++)
         qp->t[k] = qp->s[k] + qp->bias[k] + 0.5 * qp->rho * qp->sum[k] - kappa * a[k] - relevant[k];
     for (int32_t g = 0; g < problem->n_groups; g++) {
-        gmo_pairs pairs = {relevant, problem->cost[sample], qp->room, problem->group_start[g], problem->group_start[g + 1]};
+        gmo_pairs pairs = {relevant, problem->cost[sample], qp->room, problem->group_start[g],
+                           problem->group_start[g + 1]};
         gmo_pairs_solve(&pairs, qp->t, kappa, qp->fresh);
     }
     for (int32_t k = 0; k < problem->q; k++)
@@ -303,8 +306,8 @@ static bool go_on_applying(gmo_qp *qp) {
 
 static gmo_status evaluate(gmo_qp *qp) {
     GMO_TRY(gmo_qp_evaluate(qp));
-    bool done = gmo_qp_gap(qp) <= qp->problem.tolerance || qp->epoch >= qp->problem.max_epochs || !qp->n_order ||
-                qp->unbounded;
+    bool done =
+        gmo_qp_gap(qp) <= qp->problem.tolerance || qp->epoch >= qp->problem.max_epochs || !qp->n_order || qp->unbounded;
     if (done)
         qp->phase = GMO_QP_DONE;
     else

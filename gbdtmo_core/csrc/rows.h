@@ -7,11 +7,11 @@
 typedef struct {
     const double *gram; /* (n, n), borrowed; or NULL: rows are kept in slots */
     int64_t n;
-    double *slots;            /* (n_slots, n) */
+    double *slots; /* (n_slots, n) */
     int64_t n_slots, n_used;
-    int64_t *slot_of;         /* (n,) slot of a row, or -1 */
-    int64_t *row_of;          /* (n_slots,) */
-    int64_t *newer, *older;   /* (n_slots,) list in the order of use; -1 ends it */
+    int64_t *slot_of;       /* (n,) slot of a row, or -1 */
+    int64_t *row_of;        /* (n_slots,) */
+    int64_t *newer, *older; /* (n_slots,) list in the order of use; -1 ends it */
     int64_t newest, oldest;
 } gmo_rows;
 

@@ -8,8 +8,8 @@
 typedef struct {
     int64_t n;
     int32_t q;
-    gmo_rows rows;     /* kernel */
-    double *values;    /* (q, stride) scores */
+    gmo_rows rows;  /* kernel */
+    double *values; /* (q, stride) scores */
     int64_t stride;
     const gmo_features *x; /* linear kernel; NULL: rows */
     double *weights;       /* (n_features, width) */

@@ -108,11 +108,11 @@ def test_solutions_satisfy_the_optimality_conditions(name: str) -> None:
     for a, s, relevant, cost in zip(model.dual_coef_.T, scores, Y, costs_of(Y, 5.0), strict=True):
         # The least and the most that the multipliers of these margins can add up to.
         least, most = np.zeros(len(a)), np.zeros(len(a))
-        for k, l in pairs_of(relevant):
-            low = cost if s[k] - s[l] < 1 - 1e-3 else 0
-            high = 0 if s[k] - s[l] > 1 + 1e-3 else cost
-            least += np.eye(len(a))[k] * low - np.eye(len(a))[l] * high
-            most += np.eye(len(a))[k] * high - np.eye(len(a))[l] * low
+        for k, j in pairs_of(relevant):
+            low = cost if s[k] - s[j] < 1 - 1e-3 else 0
+            high = 0 if s[k] - s[j] > 1 + 1e-3 else cost
+            least += np.eye(len(a))[k] * low - np.eye(len(a))[j] * high
+            most += np.eye(len(a))[k] * high - np.eye(len(a))[j] * low
         assert (a >= least - 1e-6 * cost).all()
         assert (a <= most + 1e-6 * cost).all()
 
@@ -166,9 +166,9 @@ def test_margin_is_the_least_distance_of_a_pair() -> None:
     model = RankSVMClassifier(np.inf, random_state=0).fit(X, Y)
     scores = model.decision_function(X)
     distances = [
-        (s[k] - s[l]) / np.linalg.norm(model.coef_[k] - model.coef_[l])
+        (s[k] - s[j]) / np.linalg.norm(model.coef_[k] - model.coef_[j])
         for s, relevant in zip(scores, Y, strict=True)
-        for k, l in pairs_of(relevant)
+        for k, j in pairs_of(relevant)
     ]
     assert model.margin_ > 0
     assert np.isclose(model.margin_, min(distances), rtol=1e-9)
@@ -179,7 +179,9 @@ def test_weights_multiply_costs() -> None:
     X, Y = problem(9, n=20)
     weight = np.random.default_rng(2).integers(0, 3, 20)
     weighted = RankSVMClassifier(2.0, random_state=0, **TIGHT).fit(X, Y, sample_weight=weight)
-    repeated = RankSVMClassifier(2.0, random_state=0, **TIGHT).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight, axis=0))
+    repeated = RankSVMClassifier(2.0, random_state=0, **TIGHT).fit(
+        np.repeat(X, weight, axis=0), np.repeat(Y, weight, axis=0)
+    )
     assert np.isclose(weighted.primal_objective_, repeated.primal_objective_, rtol=2e-7)
     assert np.allclose(weighted.coef_, repeated.coef_, atol=2e-3)
 

@@ -1,4 +1,4 @@
-"""Rank-SVM where labels, rows or kernels are out of the ordinary: a defined result, or an error that says what is wrong."""
+"""Rank-SVM where labels, rows or kernels are out of the ordinary: a defined result, or an error that says why not."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_groups_of_labels_that_biases_order() -> None:
         scores = model.decision_function(X)
         group = groups.group
         for s, relevant in zip(scores, Y, strict=True):
-            across = [s[k] - s[l] for k, l in pairs_of(relevant) if group[k] != group[l]]
+            across = [s[k] - s[j] for k, j in pairs_of(relevant) if group[k] != group[j]]
             assert all(margin >= 1 - 1e-9 for margin in across)
         gram = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
         assert np.isclose(primal(model.dual_coef_, model.intercept_, gram, Y, C), model.primal_objective_, rtol=1e-9)

@@ -23,7 +23,7 @@ def norm(A: FloatArray, gram: FloatArray) -> float:
 def slacks(scores: FloatArray, indicator: IntArray) -> list[list[float]]:
     """The slacks of every sample's pairs."""
     return [
-        [max(0.0, 1 - (row[k] - row[l])) for k, l in pairs_of(relevant)]
+        [max(0.0, 1 - (row[k] - row[j])) for k, j in pairs_of(relevant)]
         for row, relevant in zip(scores, indicator, strict=True)
     ]
 
@@ -48,8 +48,8 @@ def can_be_made(a: FloatArray, relevant: IntArray, cost: float, tolerance: float
     if not pairs:
         return bool(np.abs(a).max() <= tolerance)
     signs = np.zeros((len(a), len(pairs)))
-    for p, (k, l) in enumerate(pairs):
-        signs[k, p], signs[l, p] = 1, -1
+    for p, (k, j) in enumerate(pairs):
+        signs[k, p], signs[j, p] = 1, -1
     # The least largest error of a sum.
     n = len(pairs)
     constraints = np.block([[signs, -np.ones((len(a), 1))], [-signs, -np.ones((len(a), 1))]])
