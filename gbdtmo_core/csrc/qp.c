@@ -72,7 +72,7 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
     qp->least_rho = LEAST_PENALTY * mean;
     /* With a small C multipliers are small: a sum as large as they allow should move a bias by about 1. */
     qp->rho = PENALTY * mean + (most > 0 ? problem->q / most : 0);
-    qp->most_rho = 1e6 * qp->rho;
+    qp->most_rho = 1e3 * qp->rho;
     qp->batch_limit = gram || x ? 1 : gmo_rows_limit(&qp->scores.rows) < BATCH ? gmo_rows_limit(&qp->scores.rows) : BATCH;
     return GMO_OK;
 }
@@ -146,7 +146,8 @@ void gmo_qp_solution(const gmo_qp *qp, double *a, double *bias) {
     }
 }
 
-/* The best a of one sample, the others held, in fresh; returns what it gains. */
+/* The best a of one sample, the others held, in fresh; returns what it gains, less what multipliers at their bounds make of
+ * it: the rest is free of cancellation, and can be trusted down to the last step. */
 static double propose(gmo_qp *qp, int64_t sample) {
     const gmo_qp_problem *problem = &qp->problem;
     const uint8_t *relevant = problem->relevant + sample * problem->q;
@@ -163,7 +164,7 @@ static double propose(gmo_qp *qp, int64_t sample) {
         gmo_pairs_solve(&pairs, qp->t, kappa, qp->fresh);
     }
     for (int32_t k = 0; k < problem->q; k++)
-        gain -= (qp->fresh[k] - a[k]) * (qp->t[k] + 0.5 * kappa * (qp->fresh[k] + a[k]));
+        gain += 0.5 * kappa * (qp->fresh[k] - a[k]) * (qp->fresh[k] - a[k]);
     return gain;
 }
 
