@@ -184,7 +184,7 @@ class RankSVMClassifier(MultiLabelClassifier):
             self.support_vectors_ = X[self.support_]
         if isinstance(self._kernel, NativeKernel) and self._kernel.kind == "linear":
             self.coef_ = np.ascontiguousarray(_times(X.T, 0.5 * self.dual_coef_.T).T)
-        scores = self._scores(X) if values.gram is None else 0.5 * values.gram @ self.dual_coef_.T + self.intercept_
+        scores = self._scores(X) if values.gram is None else values.gram @ (0.5 * self.dual_coef_.T) + self.intercept_
         offsets = separate_groups(groups, scores, indicator)
         self.intercept_ += offsets
         scores += offsets
