@@ -270,7 +270,7 @@ class RankSVMClassifier(MultiLabelClassifier):
             reason = f"the relative duality gap is above tol={self.tol:g}"
             remedy = "Scale X, or take a smaller C"
         warnings.warn(
-            f"Rank-SVM ended after {state.n_epochs} epochs: {reason}, gap {state.gap:.3g}. {remedy}, or raise max_iter.",
+            f"Rank-SVM ended after {state.n_epochs} epochs; {reason}, gap {state.gap:.3g}. {remedy} or raise max_iter.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -360,7 +360,7 @@ def _least_margin(
     products = 0.5 * dual_coef @ (scores - intercept)  # w_k . w_l
     squares = products.diagonal()
     norms = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0))
-    norms[norms < 1e-8 * np.sqrt(max(float(squares.max()), 0.0))] = 0  # rounding
+    norms[norms < 1e-8 * np.sqrt(max(float(np.max(squares)), 0.0))] = 0  # rounding
     least = np.inf
     for k in range(len(intercept)):
         rows = relevant[:, k] == 1
