@@ -188,7 +188,7 @@ class Machine:
             wanted = np.frombuffer(ffi.buffer(view.wanted, 8 * view.n_wanted), np.int64).copy()
             assert self._rows is not None
             block = np.ascontiguousarray(self._rows(wanted))
-            _raise_for(lib.gmo_ranksvm_put(self._handle, _pointer("double *", block)))
+            lib.gmo_ranksvm_put(self._handle, _pointer("double *", block))
         return State(
             view.primal,
             view.dual,

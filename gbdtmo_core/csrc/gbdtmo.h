@@ -232,7 +232,7 @@ gmo_status gmo_ranksvm_create(const gmo_ranksvm_problem *problem, gmo_ranksvm **
 /* Goes on for about n_visits visits of a sample, or until rows are wanted, or to the end. */
 gmo_status gmo_ranksvm_run(gmo_ranksvm *machine, int64_t n_visits);
 /* Rows wanted[0 .. n_wanted) of the kernel. rows: (n_wanted, n). */
-gmo_status gmo_ranksvm_put(gmo_ranksvm *machine, const double *rows);
+void gmo_ranksvm_put(gmo_ranksvm *machine, const double *rows);
 /* Views into the machine's memory, valid until the next run or free. */
 void gmo_ranksvm_look(const gmo_ranksvm *machine, gmo_ranksvm_state *out);
 /* The best primal point so far. dual_coef: out, (n, q) a with w_k = 1/2 sum_i a_ik phi(x_i); bias: out, (q,). */

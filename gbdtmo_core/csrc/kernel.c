@@ -3,11 +3,12 @@
 #include "common.h"
 
 #include <math.h>
+#include <string.h>
 
-/* Rows of y side by side in a panel, and rows of x that are worked on at once: their products stay in registers. */
-enum { PANEL = 16, AT_ONCE = 4 };
+/* Rows of y side by side in a panel; with the products of one row of x it stays in the nearest caches. */
+enum { PANEL = 64 };
 
-typedef double gmo_panel_row[PANEL];
+typedef double panel_row[PANEL];
 
 GMO_INLINE double power(double base, int32_t degree) {
     double result = 1;
@@ -38,48 +39,31 @@ static double squared_norm(const gmo_features *x, int64_t row) {
     return sum;
 }
 
-static void fill_panel(const gmo_features *y, int64_t first, int64_t count, gmo_panel_row *panel) {
+static void fill_panel(const gmo_features *y, int64_t first, int64_t count, panel_row *panel) {
     for (int64_t f = 0; f < y->n_features; f++)
         for (int64_t j = 0; j < PANEL; j++)
             panel[f][j] = j < count ? y->values[(first + j) * y->n_features + f] : 0;
 }
 
-/* Products of `rows` <= AT_ONCE rows of x with a panel. */
+/* Products of a row of x with the rows of a panel. */
 GMO_CLONES
-static void multiply(const double *x, int64_t n_features, int64_t rows, const gmo_panel_row *panel,
-                     gmo_panel_row *product) {
-    if (rows == AT_ONCE) {
-        gmo_panel_row sum[AT_ONCE] = {{0}};
-        for (int64_t f = 0; f < n_features; f++)
-            for (int32_t r = 0; r < AT_ONCE; r++)
-                for (int32_t j = 0; j < PANEL; j++)
-                    sum[r][j] += x[r * n_features + f] * panel[f][j];
-        for (int32_t r = 0; r < AT_ONCE; r++)
-            for (int32_t j = 0; j < PANEL; j++)
-                product[r][j] = sum[r][j];
-        return;
-    }
-    for (int64_t r = 0; r < rows; r++) {
-        gmo_panel_row sum = {0};
-        for (int64_t f = 0; f < n_features; f++)
-            for (int32_t j = 0; j < PANEL; j++)
-                sum[j] += x[r * n_features + f] * panel[f][j];
+static void multiply(const double *restrict x, int64_t n_features, const panel_row *restrict panel,
+                     double *restrict product) {
+    for (int32_t j = 0; j < PANEL; j++)
+        product[j] = 0;
+    for (int64_t f = 0; f < n_features; f++)
         for (int32_t j = 0; j < PANEL; j++)
-            product[r][j] = sum[j];
-    }
+            product[j] += x[f] * panel[f][j];
 }
 
 /* Columns first .. first + count of the block, for dense rows. */
 static void dense_columns(const gmo_features *x, int64_t x_first, int64_t x_last, const gmo_features *y, int64_t first,
-                          int64_t count, gmo_panel_row *panel, double *out) {
-    gmo_panel_row product[AT_ONCE];
+                          int64_t count, panel_row *panel, double *out) {
+    panel_row product;
     fill_panel(y, first, count, panel);
-    for (int64_t i = x_first; i < x_last; i += AT_ONCE) {
-        int64_t rows = x_last - i < AT_ONCE ? x_last - i : AT_ONCE;
-        multiply(x->values + i * x->n_features, x->n_features, rows, panel, product);
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t j = 0; j < count; j++)
-                out[(i - x_first + r) * y->n_rows + first + j] = product[r][j];
+    for (int64_t i = x_first; i < x_last; i++) {
+        multiply(x->values + i * x->n_features, x->n_features, panel, product);
+        memcpy(out + (i - x_first) * y->n_rows + first, product, (size_t)count * sizeof *product);
     }
 }
 
@@ -89,7 +73,7 @@ static gmo_status dense_products(const gmo_features *x, int64_t first, int64_t l
     bool failed = false;
 #pragma omp parallel num_threads(n_threads) if (GMO_PARALLEL(n_threads, (last - first) * y -> n_rows))
     {
-        gmo_panel_row *panel = gmo_alloc(x->n_features, sizeof *panel);
+        panel_row *panel = gmo_alloc(x->n_features, sizeof *panel);
         gmo_range range = gmo_thread_range(n_panels);
         if (!panel) {
 #pragma omp atomic write

@@ -45,12 +45,11 @@ gmo_status gmo_ranksvm_create(const gmo_ranksvm_problem *problem, gmo_ranksvm **
 
 gmo_status gmo_ranksvm_run(gmo_ranksvm *machine, int64_t n_visits) { return gmo_qp_run(&machine->qp, n_visits); }
 
-gmo_status gmo_ranksvm_put(gmo_ranksvm *machine, const double *rows) {
+void gmo_ranksvm_put(gmo_ranksvm *machine, const double *rows) {
     gmo_qp *qp = &machine->qp;
     for (int64_t i = 0; i < qp->n_wanted; i++)
         gmo_rows_put(&qp->scores.rows, qp->wanted[i], rows + i * qp->problem.n);
     qp->n_wanted = 0;
-    return GMO_OK;
 }
 
 void gmo_ranksvm_look(const gmo_ranksvm *machine, gmo_ranksvm_state *out) {

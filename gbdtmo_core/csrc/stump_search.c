@@ -214,7 +214,7 @@ void gmo_stump_search_run(gmo_stump_search *search, gmo_stump_found *found) {
     const uint32_t *order = search->order + best->feature * w->rows->n_rows;
     const double *column = w->rows->x + best->feature;
     found->threshold = gmo_midpoint(column[(int64_t)(order[best->at] >> 1) * w->rows->n_features],
-                                column[(int64_t)(order[best->at + 1] >> 1) * w->rows->n_features]);
+                                    column[(int64_t)(order[best->at + 1] >> 1) * w->rows->n_features]);
     clear(&found->side, w->stride);
     add_rows(w->weight, w->stride, order, best->at + 1, &found->side);
 }

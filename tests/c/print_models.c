@@ -3,6 +3,7 @@
 #include "gbdtmo.h"
 #include "random.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,45 @@ static uint64_t boost_stumps(int32_t q) {
     return hash_bytes(hash, scores, (int64_t)sizeof *scores * N * q);
 }
 
+/* A ranking machine of a kernel without functions of the C library, whose bits are its own. */
+static uint64_t train_ranking(double c, bool linear) {
+    enum { ROWS = 200, LABELS = 6 };
+    static double x[ROWS * M], gram[ROWS * ROWS], diagonal[ROWS], cost[ROWS], dual_coef[ROWS * LABELS], bias[LABELS];
+    static uint8_t relevant[ROWS * LABELS];
+    for (int i = 0; i < ROWS; i++) {
+        int size = 0;
+        for (int f = 0; f < M; f++)
+            x[i * M + f] = random_below(1000) / 1000.0;
+        for (int k = 0; k < LABELS; k++)
+            size += relevant[i * LABELS + k] = x[i * M + k] + x[i * M + k + 1] > 1.1;
+        cost[i] = size && size < LABELS ? c / (size * (LABELS - size)) : 0;
+    }
+    gmo_features rows = {x, NULL, NULL, ROWS, M};
+    gmo_kernel kernel = {linear ? GMO_KERNEL_LINEAR : GMO_KERNEL_POLY, 3, 1, 1};
+    gmo_ranksvm_problem problem = {.n_samples = ROWS,
+                                   .n_labels = LABELS,
+                                   .n_groups = 1,
+                                   .relevant = relevant,
+                                   .group_start = (int32_t[]){0, LABELS},
+                                   .cost = cost,
+                                   .diagonal = diagonal,
+                                   .gram = linear ? NULL : gram,
+                                   .features = linear ? &rows : NULL,
+                                   .tolerance = 1e-4,
+                                   .max_epochs = 200};
+    gmo_ranksvm *machine;
+    gmo_ranksvm_state state;
+    if (gmo_kernel_block(&kernel, &rows, 0, ROWS, &rows, 2, gram) != GMO_OK ||
+        gmo_kernel_diagonal(&kernel, &rows, diagonal) != GMO_OK || gmo_ranksvm_create(&problem, &machine) != GMO_OK ||
+        gmo_ranksvm_run(machine, INT64_MAX / 2) != GMO_OK)
+        exit(1);
+    gmo_ranksvm_look(machine, &state);
+    gmo_ranksvm_solution(machine, dual_coef, bias);
+    gmo_ranksvm_free(machine);
+    uint64_t hash = hash_bytes(14695981039346656037u, &state.gap, sizeof state.gap);
+    return hash_bytes(hash_bytes(hash, dual_coef, sizeof dual_coef), bias, sizeof bias);
+}
+
 int main(void) {
     static const int32_t widths[] = {1, 3, 10, 16, 24, 70};
     for (int w = 0; w < 6; w++) {
@@ -146,5 +186,9 @@ int main(void) {
                 print(&params, widths[w], small_leaves);
         }
     }
+    for (int32_t linear = 0; linear < 2; linear++)
+        for (int32_t hard = 0; hard < 2; hard++)
+            printf("ranking, linear %d, hard margin %d: %016llx\n", linear, hard,
+                   (unsigned long long)train_ranking(hard ? HUGE_VAL : 0.5, linear));
     return 0;
 }
