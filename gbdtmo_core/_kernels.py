@@ -18,7 +18,7 @@ KERNELS = ("linear", "poly", "rbf", "precomputed")
 BLOCK_BYTES = 2**26  # of a block of kernel values
 _SYMMETRY = 1e-8  # largest difference of K and its transpose, relative to the largest value
 _CHOLESKY_ROWS = 2000  # up to so many rows a factorisation tells whether a matrix is positive semi-definite
-_ROUNDING = 1e-10  # of its eigenvalues, relative to their sum
+_ROUNDING = 1e-8  # of its eigenvalues, relative to their sum
 
 
 class Kernel(Protocol):

@@ -108,7 +108,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
             weight = None if sample_weight is None else _check_weights(sample_weight, rows)
             used = None if weight is None or weight.all() else weight > 0
             if used is not None and weight is not None:
-                rows = rows[used][:, used] if self._is_precomputed() else rows[used]
+                rows = rows[np.ix_(used, used)] if self._is_precomputed() else rows[used]
                 labels, weight = labels.take(used), weight[used]
             _check_label_count(labels)
             self._used_rows = used if self._is_precomputed() else None
@@ -139,6 +139,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         refuse_non_numbers(X, "X")
+        if sparse.issparse(X) and X.format in ("csr", "csc"):
+            X.check_format(full_check=True)  # indices out of range would be read and written without a check
         accepted = "csr" if self._accepts_sparse and not self._is_precomputed() else False
         rows = validate_data(self, X, reset=reset, accept_sparse=accepted, dtype=np.float64, order="C")
         if reset and self._is_precomputed() and rows.shape[0] != rows.shape[1]:

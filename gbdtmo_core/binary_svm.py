@@ -74,7 +74,8 @@ class BinarySVMClassifier(MultiLabelClassifier):
     n_jobs : int or None, default=None
         Labels trained at the same time, in threads; None is 1, -1 all. Results do not depend on it.
     random_state : int, RandomState or None, default=None
-        Taken so that all classifiers of label sets are built alike. The solver draws no random numbers.
+        Has no effect, since the solver draws no random numbers; taken so that this class may stand where
+        `RankSVMClassifier` does.
 
     Attributes
     ----------

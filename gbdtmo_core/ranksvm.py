@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,11 +30,12 @@ from gbdtmo_core._multilabel import MultiLabelClassifier
 FloatArray = NDArray[np.float64]
 
 _ORIGIN_ROWS = 256  # whose mean is the origin where kernel values are not all at hand
+_LARGEST = 1e100  # a cost or kernel value; the largest is 1 / _LARGEST at least
 _WORK_OF_A_CALL = 3e7  # score updates between two looks at interrupts: less than a second
 
 
 def _is_cost(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and float(value) > 0
+    return bool((is_real(value) or value == np.inf) and value > 0)
 
 
 class RankSVMClassifier(MultiLabelClassifier):
@@ -206,7 +206,11 @@ class RankSVMClassifier(MultiLabelClassifier):
         size = indicator.sum(axis=1, dtype=np.float64)
         n_pairs = size * (indicator.shape[1] - size)
         weight = np.ones(len(size)) if sample_weight is None else sample_weight
-        return np.where(n_pairs > 0, float(self.C) * weight / np.maximum(n_pairs, 1), 0.0)
+        with np.errstate(over="ignore"):
+            cost = np.where(n_pairs > 0, float(self.C) * weight / np.maximum(n_pairs, 1), 0.0)
+        if not np.isinf(self.C):
+            _check_range("C times sample_weight over the number of a row's pairs", cost)
+        return cost
 
     def _solve(
         self, values: _KernelValues, groups: LabelGroups, indicator: NDArray[np.uint8], cost: FloatArray
@@ -268,7 +272,7 @@ class RankSVMClassifier(MultiLabelClassifier):
             remedy = "They may not be separable (rows that are equal but for their labels never are): take a finite C"
         else:
             reason = f"the relative duality gap is above tol={self.tol:g}"
-            remedy = "Scale X, or take a smaller C"
+            remedy = "Scale X"
         warnings.warn(
             f"Rank-SVM ended after {state.n_epochs} epochs; {reason}, gap {state.gap:.3g}. {remedy} or raise max_iter.",
             ConvergenceWarning,
@@ -311,10 +315,7 @@ class _KernelValues:
             self.diagonal = np.ascontiguousarray(self.gram.diagonal())
         elif kernel is not None:
             self.diagonal = kernel.diagonal(X)
-        if not np.isfinite(self.diagonal).all():
-            raise ValueError(
-                "kernel values of the training rows are infinite: scale X, or change the kernel's parameters."
-            )
+        _check_range("K(x, x) of a training row", np.abs(self.diagonal))
 
     def origin(self) -> Origin:
         """The mean of the training rows in feature space; of a kernel that is taken by rows that of some rows."""
@@ -347,6 +348,16 @@ class _KernelValues:
     def _rows(self, indices: NDArray[np.int64]) -> FloatArray:
         assert self._kernel is not None
         return self._kernel.block(self._X[indices], self._X, threads=self._threads)
+
+
+def _check_range(what: str, values: FloatArray) -> None:
+    """Refuses values whose products with one another would leave the range of float64."""
+    largest = float(np.max(values))
+    if largest != 0 and not 1 / _LARGEST <= largest <= _LARGEST:  # NaN too
+        raise ValueError(
+            f"the largest {what} is {largest:g}; expected 0, or {1 / _LARGEST:g} to {_LARGEST:g}. "
+            "Scale X, C, or the kernel's parameters."
+        )
 
 
 def _times(X: Any, other: FloatArray) -> FloatArray:

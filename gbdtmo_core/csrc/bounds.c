@@ -7,7 +7,14 @@
 /* A hard margin ends once the dual bound says that scores need a norm beyond this (kernel scaled to a mean K_ii of 1). */
 static const double LARGEST_NORM = 1e14;
 
-enum { MOVES_OF_A_SAMPLE = 4 };
+enum { MOVES_OF_A_SAMPLE = 4, TRIES_OF_A_SAMPLE = 16 };
+
+/* A norm that is below 0 by more than this share of the multipliers is no rounding of many steps. */
+static const double INDEFINITE = 1e-6;
+
+/* Scores are updated step by step, from kernel values that may cancel: what rounding makes of them, relative to the largest
+ * that they, or the sums of absolute values that they come from, have been. */
+static const double ROUNDING = 1e-14;
 
 /* Paths are looked for up to this multiple of the rounding: about a hundredth of the sums of absolute values. */
 static const double MOST_FOR_PATHS = 1e12;
@@ -19,8 +26,12 @@ static gmo_pairs pairs_of(const gmo_qp *qp, int64_t sample, int32_t group) {
 }
 
 static void read_all(gmo_qp *qp) {
-    for (int64_t i = 0; i < qp->n_order; i++)
-        gmo_qp_read(qp, qp->order[i], qp->all + qp->order[i] * qp->problem.q);
+    for (int64_t i = 0; i < qp->n_order; i++) {
+        double *s = qp->all + qp->order[i] * qp->problem.q;
+        gmo_qp_read(qp, qp->order[i], s);
+        for (int32_t k = 0; k < qp->problem.q; k++)
+            qp->largest = fmax(qp->largest, fabs(s[k]));
+    }
 }
 
 /* The sums anew, without the rounding of many steps; returns a bound of what rounding leaves of them. */
@@ -38,6 +49,7 @@ static double renew_sums(gmo_qp *qp) {
         qp->shift[k] = shift;
         largest = size > largest ? size : largest;
     }
+    qp->largest = fmax(qp->largest, 0.5 * largest * qp->mean_diagonal);
     return 1e-14 * largest;
 }
 
@@ -53,7 +65,7 @@ static double capacity_of(gmo_qp *qp, int64_t sample, int32_t group, int32_t up,
     gmo_pairs pairs = pairs_of(qp, sample, group);
     const double *a = qp->a + sample * qp->problem.q;
     bool can_rise = pairs.relevant[up] || a[up] < 0, can_fall = !pairs.relevant[down] || a[down] > 0;
-    return can_rise && can_fall && qp->asked++ < qp->max_moves ? gmo_pairs_capacity(&pairs, a, up, down) : 0;
+    return can_rise && can_fall && qp->asked++ < qp->max_asked ? gmo_pairs_capacity(&pairs, a, up, down) : 0;
 }
 
 static void make_move(gmo_qp *qp, int64_t sample, int32_t up, int32_t down, double size) {
@@ -69,9 +81,9 @@ static void make_move(gmo_qp *qp, int64_t sample, int32_t up, int32_t down, doub
     qp->moves[qp->n_moves++] = (gmo_qp_move){sample, up, down, size};
 }
 
-/* The best move of one sample that takes sums nearer to 0: up the lowest label whose sum is too small, down the highest
- * whose sum is too large, in scores less 1 for relevant labels. */
-static bool find_move(const gmo_qp *qp, int64_t sample, int32_t group, double noise, int32_t *up, int32_t *down) {
+/* A move of one sample that takes sums nearer to 0: up a label whose sum is too small, down one whose sum is too large. The
+ * lowest and the highest in scores less 1 for relevant labels; or any, if they are drawn. */
+static bool find_move(gmo_qp *qp, int64_t sample, int32_t group, double noise, bool draw, int32_t *up, int32_t *down) {
     const gmo_qp_problem *problem = &qp->problem;
     const uint8_t *relevant = problem->relevant + sample * problem->q;
     const double *s = qp->all + sample * problem->q, *a = qp->a + sample * problem->q;
@@ -83,7 +95,7 @@ static bool find_move(const gmo_qp *qp, int64_t sample, int32_t group, double no
     double most_up = (1 - 1e-12) * problem->cost[sample] * (last - first - n_relevant),
            most_down = (1 - 1e-12) * problem->cost[sample] * n_relevant, lowest = INFINITY, highest = -INFINITY;
     for (int32_t k = first; k < last; k++) {
-        double level = s[k] + qp->bias[k] - relevant[k];
+        double level = draw ? (double)gmo_random_below(&qp->random, INT32_MAX) : s[k] + qp->bias[k] - relevant[k];
         if (qp->sum[k] < -noise && (relevant[k] ? a[k] < most_up : a[k] < 0) && level < lowest) {
             lowest = level;
             *up = k;
@@ -96,18 +108,33 @@ static bool find_move(const gmo_qp *qp, int64_t sample, int32_t group, double no
     return lowest < INFINITY && highest > -INFINITY;
 }
 
+/* False if it is smaller than the rounding. */
+static bool try_move(gmo_qp *qp, int64_t sample, int32_t group, int32_t up, int32_t down, double noise) {
+    double size = fmin(fmin(-qp->sum[up], qp->sum[down]), capacity_of(qp, sample, group, up, down));
+    if (size <= noise || qp->n_moves >= qp->max_moves)
+        return false;
+    make_move(qp, sample, up, down, size);
+    return true;
+}
+
 /* Moves of single samples that cost at most most_loss per unit. */
 static void sweep(gmo_qp *qp, int32_t group, double noise, double most_loss) {
-    for (int64_t i = 0; i < qp->n_order && qp->asked < qp->max_moves; i++)
-        for (int32_t turn = 0; turn < MOVES_OF_A_SAMPLE && qp->n_moves < qp->max_moves; turn++) {
-            int32_t up, down;
-            int64_t sample = qp->order[i];
-            if (!find_move(qp, sample, group, noise, &up, &down) || loss_of(qp, sample, up, down) > most_loss)
+    int32_t up, down;
+    for (int64_t i = 0; i < qp->n_order && qp->asked < qp->max_asked; i++)
+        for (int32_t turn = 0; turn < MOVES_OF_A_SAMPLE; turn++)
+            if (!find_move(qp, qp->order[i], group, noise, false, &up, &down) ||
+                loss_of(qp, qp->order[i], up, down) > most_loss || !try_move(qp, qp->order[i], group, up, down, noise))
                 break;
-            double size = fmin(fmin(-qp->sum[up], qp->sum[down]), capacity_of(qp, sample, group, up, down));
-            if (size <= noise)
+}
+
+/* What the best moves leave, by any other. */
+static void sweep_at_random(gmo_qp *qp, int32_t group, double noise) {
+    int32_t up, down;
+    for (int64_t i = 0; i < qp->n_order && qp->asked < qp->max_asked; i++)
+        for (int32_t turn = 0; turn < TRIES_OF_A_SAMPLE; turn++) {
+            if (!find_move(qp, qp->order[i], group, noise, true, &up, &down))
                 break;
-            make_move(qp, sample, up, down, size);
+            (void)try_move(qp, qp->order[i], group, up, down, noise);
         }
 }
 
@@ -122,7 +149,7 @@ static bool move_along_path(gmo_qp *qp, int32_t group, int32_t up, int32_t down,
     from[up] = up;
     queue[n_queue++] = up;
     for (int32_t head = 0; head < n_queue && from[down] < 0; head++)
-        for (int64_t i = 0; i < qp->n_order && qp->asked < qp->max_moves; i++)
+        for (int64_t i = 0; i < qp->n_order && qp->asked < qp->max_asked; i++)
             for (int32_t k = first; k < last; k++)
                 if (from[k] < 0 && capacity_of(qp, qp->order[i], group, queue[head], k) > noise) {
                     from[k] = queue[head];
@@ -157,12 +184,16 @@ static bool repair_group(gmo_qp *qp, int32_t group, double noise) {
     int32_t up, down;
     for (size_t i = 0; i < sizeof losses / sizeof *losses && find_extremes(qp, group, &up, &down) > noise; i++)
         sweep(qp, group, noise, losses[i]);
+    if (find_extremes(qp, group, &up, &down) > noise)
+        sweep_at_random(qp, group, noise);
     /* Paths are dear: they are for what little is left near the solution. */
     int32_t n_paths = qp->problem.group_start[group + 1] - qp->problem.group_start[group];
     for (double rest; (rest = find_extremes(qp, group, &up, &down)) > noise; n_paths--)
         if (rest > MOST_FOR_PATHS * noise || !n_paths || !move_along_path(qp, group, up, down, noise))
             return false;
-    return true;
+    /* The sums of a group add up to 0 but for rounding: what one side may keep for each label can be left on the other. */
+    return fmax(-qp->sum[up], qp->sum[down]) <=
+           (qp->problem.group_start[group + 1] - qp->problem.group_start[group]) * noise;
 }
 
 void gmo_qp_choose_moves(gmo_qp *qp) {
@@ -181,6 +212,7 @@ typedef struct {
     double total;   /* sum of T_i */
     double hinge;   /* sum of cost_i times the hinges of the pairs */
     double least;   /* least margin of a pair */
+    double size;    /* sum of |a| */
     double stretch; /* a may be multiplied by this at least without passing the bounds */
 } balance;
 
@@ -190,6 +222,7 @@ static void add_sample(const gmo_qp *qp, int64_t sample, balance *sums) {
     const uint8_t *relevant = problem->relevant + sample * problem->q;
     for (int32_t k = 0; k < problem->q; k++) {
         sums->norm += 0.5 * a[k] * s[k];
+        sums->size += fabs(a[k]);
         qp->s[k] = s[k] + qp->bias[k];
     }
     for (int32_t g = 0; g < problem->n_groups; g++) {
@@ -217,21 +250,27 @@ static void keep(gmo_qp *qp, double primal, double scale) {
 }
 
 gmo_status gmo_qp_evaluate(gmo_qp *qp) {
-    balance sums = {0, 0, 0, INFINITY, INFINITY};
+    balance sums = {.least = INFINITY, .stretch = INFINITY};
     read_all(qp);
     for (int64_t i = 0; i < qp->n_order; i++)
         add_sample(qp, qp->order[i], &sums);
     if (!isfinite(sums.norm) || !isfinite(sums.total))
         return GMO_ERR_NUMERIC;
-    qp->indefinite = qp->indefinite || sums.norm < -1e-9 * sums.total;
-    double norm = fmax(sums.norm, 0), total = sums.total, primal = norm + sums.hinge, scale = 1 / sums.least;
+    double error = ROUNDING * sums.size * qp->largest, left = 0;
+    qp->indefinite = qp->indefinite || sums.norm < -INDEFINITE * sums.total - error;
+    for (int32_t k = 0; k < qp->problem.q; k++)
+        left += fabs(qp->sum[k] * qp->bias[k]);
+    /* Both bounds hold with a norm that is not below the true one. */
+    double norm = fmax(sums.norm, 0) + error, total = sums.total, primal = norm + sums.hinge, scale = 1 / sums.least;
     if (primal < qp->primal || !isfinite(qp->primal))
         keep(qp, primal, 1);
     if (sums.least > 0 && scale <= sums.stretch && norm * scale * scale < qp->primal)
         keep(qp, norm * scale * scale, scale);
     if (!qp->repaired)
         return GMO_OK;
-    /* D(x a) = x T - x^2 N is largest at x = T / 2 N; a soft margin's a may shrink, but not grow. */
+    /* D(x a) = x T - x^2 N is largest at x = T / 2 N; a soft margin's a may shrink, but not grow. What is left of the sums is
+     * priced at the biases. */
+    total = fmax(total - left, 0);
     double best = norm > 0 ? total / (2 * norm) : 1;
     if (!qp->hard && best > 1)
         best = 1;
@@ -241,7 +280,7 @@ gmo_status gmo_qp_evaluate(gmo_qp *qp) {
 }
 
 double gmo_qp_gap(const gmo_qp *qp) {
-    if (qp->primal <= qp->dual)
-        return 0;
+    if (qp->primal <= qp->dual) /* by rounding; more than a little of it is no gap that could be trusted */
+        return qp->dual > 0 ? (qp->dual - qp->primal) / qp->dual : 0;
     return isfinite(qp->primal) ? (qp->primal - qp->dual) / qp->primal : INFINITY;
 }

@@ -165,12 +165,31 @@ static void divide(const gmo_pairs *pairs, contest *c, double kappa, part *waiti
     }
 }
 
+/* Both sides have one total; t's rounding makes two of it, which can be all there is of an a that is tiny. The larger side is
+ * taken down to the smaller. */
+static void balance(const gmo_pairs *pairs, double *a) {
+    double up = 0, down = 0;
+    for (int32_t k = pairs->first; k < pairs->last; k++) {
+        up += pairs->relevant[k] ? a[k] : 0;
+        down -= pairs->relevant[k] ? 0 : a[k];
+    }
+    if (up == down)
+        return;
+    bool is_up_larger = up > down;
+    double scale = fmax(fmin(up, down), 0) / fmax(up, down);
+    for (int32_t k = pairs->first; k < pairs->last; k++)
+        a[k] *= (pairs->relevant[k] == 1) == is_up_larger ? scale : 1;
+}
+
 void gmo_pairs_solve(const gmo_pairs *pairs, const double *t, double kappa, double *a) {
     for (int32_t k = pairs->first; k < pairs->last; k++)
         a[k] = 0;
     contest c = find_contest(pairs, t);
-    if (c.n_up && !meet(pairs, &c, kappa, a))
+    if (!c.n_up)
+        return;
+    if (!meet(pairs, &c, kappa, a))
         divide(pairs, &c, kappa, (part *)(pairs->room + 2 * (pairs->last - pairs->first)), a);
+    balance(pairs, a);
 }
 
 double gmo_pairs_capacity(const gmo_pairs *pairs, const double *a, int32_t up, int32_t down) {

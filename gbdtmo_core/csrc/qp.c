@@ -14,6 +14,7 @@ static gmo_status allocate(gmo_qp *qp) {
     if (!gmo_size_mul(n, q, &size))
         return GMO_ERR_SIZE;
     qp->max_moves = 4 * n + 64 * (int64_t)q;
+    qp->max_asked = 4 * qp->max_moves;
     qp->a = gmo_alloc_zero(size, sizeof *qp->a);
     qp->best_a = gmo_alloc_zero(size, sizeof *qp->best_a);
     qp->all = gmo_alloc(size, sizeof *qp->all);
@@ -63,11 +64,13 @@ gmo_status gmo_qp_init(gmo_qp *qp, const gmo_qp_problem *problem, const double *
         qp->order[qp->n_order++] = i;
         qp->hard = isinf(problem->cost[i]);
         diagonal += step_size(problem, i);
+        qp->mean_diagonal += problem->diagonal[i];
         int32_t n_relevant = 0;
         for (int32_t k = 0; k < problem->q; k++)
             n_relevant += problem->relevant[i * problem->q + k];
         most += problem->cost[i] * n_relevant * (problem->q - n_relevant);
     }
+    qp->mean_diagonal /= qp->n_order ? (double)qp->n_order : 1;
     double mean = diagonal > 0 ? diagonal / (double)qp->n_order : 1;
     qp->least_rho = LEAST_PENALTY * mean;
     /* With a small C multipliers are small: a sum as large as they allow should move a bias by about 1. */
@@ -105,7 +108,7 @@ void gmo_qp_free(gmo_qp *qp) {
 }
 
 /* splitmix64 (Steele, Lea & Flood 2014), reduced by multiplication. */
-static int64_t random_below(uint64_t *state, int64_t n) {
+int64_t gmo_random_below(uint64_t *state, int64_t n) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -114,7 +117,7 @@ static int64_t random_below(uint64_t *state, int64_t n) {
 
 static void shuffle(gmo_qp *qp) {
     for (int64_t i = qp->n_order - 1; i > 0; i--) {
-        int64_t j = random_below(&qp->random, i + 1), moved = qp->order[i];
+        int64_t j = gmo_random_below(&qp->random, i + 1), moved = qp->order[i];
         qp->order[i] = qp->order[j];
         qp->order[j] = moved;
     }

@@ -64,7 +64,8 @@ typedef struct {
     bool best_balanced, indefinite, unbounded;
     double *all; /* (n, q) scores without bias */
     gmo_qp_move *moves;
-    int64_t n_moves, max_moves, next_move, asked;
+    int64_t n_moves, max_moves, next_move, asked, max_asked;
+    double mean_diagonal, largest; /* of K_ii; bound of the scores, and of what they are summed from, so far */
     bool repaired;
     double *s, *t, *fresh, *change; /* (q,) each */
     int32_t *label;                 /* (2 q,) */
@@ -80,6 +81,8 @@ void gmo_qp_free(gmo_qp *qp);
  * n_wanted) must be put into scores.rows, in this order, before the next call. */
 gmo_status gmo_qp_run(gmo_qp *qp, int64_t n_visits);
 
+/* A number below n, at random. */
+int64_t gmo_random_below(uint64_t *state, int64_t n);
 /* Scores of a sample, without biases, for the origin o. s: out, (q,). */
 void gmo_qp_read(const gmo_qp *qp, int64_t sample, double *s);
 /* The best primal point as what the plain kernel K takes: a (n, q) and biases (q,). */

@@ -56,7 +56,7 @@ void gmo_ranksvm_look(const gmo_ranksvm *machine, gmo_ranksvm_state *out) {
     const gmo_qp *qp = &machine->qp;
     *out = (gmo_ranksvm_state){
         .primal = qp->primal,
-        .dual = qp->dual < qp->primal ? qp->dual : qp->primal, /* beyond it by rounding alone */
+        .dual = qp->dual,
         .gap = gmo_qp_gap(qp),
         .n_epochs = qp->epoch,
         .n_wanted = qp->n_wanted,

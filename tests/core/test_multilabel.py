@@ -348,3 +348,11 @@ def test_cross_validation() -> None:
     assert cross_val_score(LeastSquares(), X, Y, cv=3).min() > 0
     assert cross_val_score(LeastSquares(), X, Y, cv=3, scoring="f1_micro").min() > 0.5
     assert cross_val_score(LeastSquares(), X, Y, cv=3, scoring="average_precision").min() > 0.4
+
+
+def test_sparse_rows_with_indices_out_of_range_are_refused() -> None:
+    for index in (-1, X.shape[1]):
+        rows = sparse.csr_array(X)
+        rows.indices[-1] = index
+        with pytest.raises(ValueError, match="indices must be"):
+            LeastSquares().fit(rows, Y)

@@ -140,9 +140,9 @@ def test_unusable_kernels_are_refused() -> None:
         RankSVMClassifier(kernel=lambda a, b: a).fit(X, Y)
     with pytest.raises(ValueError, match="NaN or infinite"):
         RankSVMClassifier(kernel=lambda a, b: np.full((len(a), len(b)), np.nan)).fit(X, Y)
-    with pytest.raises(ValueError, match="infinite"):
+    with pytest.raises(ValueError, match=r"K\(x, x\) of a training row is inf; expected 0, or 1e-100 to 1e\+100"):
         RankSVMClassifier().fit(X * 1e200, Y)
-    with pytest.raises(ValueError, match="infinite"):
+    with pytest.raises(ValueError, match="is inf; expected"):
         RankSVMClassifier(kernel="poly", degree=100_000, coef0=1.0).fit(X, Y)
 
 
@@ -225,3 +225,41 @@ def test_a_failed_allocation_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) 
     X, Y = problem(1, n=30)
     with pytest.raises(MemoryError, match="cache_mb"):
         RankSVMClassifier(**RBF).fit(X, Y)
+
+
+def test_costs_beyond_the_range_of_numbers_are_refused() -> None:
+    X, Y = problem(1, n=30)
+    for C in (1e-310, 1e300):
+        with pytest.raises(ValueError, match="the largest C times sample_weight"):
+            RankSVMClassifier(C).fit(X, Y)
+    with pytest.raises(ValueError, match="C must be a number above 0"):
+        RankSVMClassifier(10**400).fit(X, Y)
+
+
+def test_a_certificate_of_rounding_is_none() -> None:
+    """Problems of an optimum that is known: on the way multipliers shrink to rounding, which must not pass for a bound."""
+    rows = [[1.0, -1], [1, 2], [1, -1]], [[1, 0], [0, 1], [1, 1]]
+    for seed in range(100):
+        model = RankSVMClassifier(np.inf, kernel="rbf", gamma=15.0, random_state=seed).fit(*rows)
+        assert model.converged_
+        assert 1 - 1e-9 <= model.primal_objective_ <= 1 + 1e-3
+        assert 1 - 1e-3 <= model.dual_objective_ <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("n", "n_labels", "C"), [(300, 64, 1.0), (150, 100, 0.1), (50, 100, 1.0)])
+def test_many_labels_of_rows_with_small_bounds_are_certified(n: int, n_labels: int, C: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 20))
+    scores = X @ rng.normal(size=(20, n_labels)) + 5 * rng.normal(size=(n, n_labels))
+    Y = (scores > np.sort(scores, axis=1)[:, [-11]]).astype(int)  # ten labels a row
+    model = RankSVMClassifier(C, random_state=0, label_set="none").fit(X, Y)
+    assert model.converged_
+    assert model.n_iter_ < 200
+
+
+def test_rows_of_no_weight_leave_a_given_kernel() -> None:
+    X, Y = problem(1, n=30)
+    weight = np.r_[np.zeros(5), np.ones(25)]
+    given = RankSVMClassifier(kernel="precomputed", random_state=0).fit(X @ X.T, Y, sample_weight=weight)
+    fewer = RankSVMClassifier(kernel="precomputed", random_state=0).fit(X[5:] @ X[5:].T, Y[5:])
+    np.testing.assert_allclose(given.decision_function(X @ X.T), fewer.decision_function(X @ X[5:].T), atol=1e-12)
