@@ -85,11 +85,14 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, m), numeric and finite
-            With ``kernel="precomputed"`` the (n, n) kernel matrix.
+        X : array-like of shape (n, m), numeric and finite
+            Sparse matrices are taken by the classifiers with kernels. With ``kernel="precomputed"`` the (n, n) kernel
+            matrix.
         y : indicator matrix of shape (n, n_labels), list of n label sets, or array of shape (n,)
             The matrix (dense, sparse or a frame) holds 0 and 1, or booleans, in two columns at least; sets are what
-            `MultiLabelBinarizer` takes; a 1-D y holds one class a sample.
+            `MultiLabelBinarizer` takes (as Python sets: lists of one length are read as a matrix); a 1-D y holds one
+            class a sample. Rows whose set is empty or full say nothing about the order of labels, but they count for
+            the rule that makes sets of scores.
         sample_weight : array-like of shape (n,), default=None
             Not negative. A row of weight 0 is as if it were not there.
 
@@ -182,7 +185,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
         if self.label_set_ is None:
             raise ValueError(
                 'predict needs a rule for label sets, but the estimator was trained with label_set="none": use '
-                'decision_function, or train with label_set="threshold" or "size".'
+                'decision_function, or train with another label_set.'
             )
         return self.label_set_.predict(scores, rows).astype(np.int64)
 

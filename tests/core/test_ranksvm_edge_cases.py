@@ -237,7 +237,7 @@ def test_costs_beyond_the_range_of_numbers_are_refused() -> None:
 
 
 def test_a_certificate_of_rounding_is_none() -> None:
-    """Problems of an optimum that is known: on the way multipliers shrink to rounding, which must not pass for a bound."""
+    """An optimum that is known: on the way multipliers shrink to rounding, which must not pass for a bound."""
     rows = [[1.0, -1], [1, 2], [1, -1]], [[1, 0], [0, 1], [1, 1]]
     for seed in range(100):
         model = RankSVMClassifier(np.inf, kernel="rbf", gamma=15.0, random_state=seed).fit(*rows)
