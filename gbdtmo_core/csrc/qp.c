@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_REST = 15, BATCH = 64, LONGEST_INTERVAL = 10 };
+enum { MOST_REST = 15, BATCH = 64, LONGEST_INTERVAL = 10, FAR_FROM_THE_END = 10 };
 
 /* The penalty of the sums starts at this share of the mean of K_ii. It rises while what it charges for them is more than what the
  * samples gain in an epoch, and falls, though not below the second share, while it charges next to nothing. */
@@ -262,7 +262,8 @@ static void end_epoch(gmo_qp *qp) {
         begin_epoch(qp);
         return;
     }
-    int64_t interval = qp->epoch / 8;
+    /* A certificate costs about two epochs; it is asked for more often near the end. */
+    int64_t interval = qp->epoch / (gmo_qp_gap(qp) > FAR_FROM_THE_END * qp->problem.tolerance ? 2 : 8);
     qp->next_check = qp->epoch + (interval < 1 ? 1 : interval > LONGEST_INTERVAL ? LONGEST_INTERVAL : interval);
     qp->phase = GMO_QP_REPAIR;
 }
