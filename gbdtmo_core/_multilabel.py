@@ -185,7 +185,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
         if self.label_set_ is None:
             raise ValueError(
                 'predict needs a rule for label sets, but the estimator was trained with label_set="none": use '
-                'decision_function, or train with another label_set.'
+                "decision_function, or train with another label_set."
             )
         return self.label_set_.predict(scores, rows).astype(np.int64)
 
