@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from gbdtmo_core._checks import Check, integer, is_real
 from gbdtmo_core._lib_ranksvm import NativeKernel
 
 FloatArray = NDArray[np.float64]
@@ -19,6 +20,21 @@ BLOCK_BYTES = 2**26  # of a block of kernel values
 _SYMMETRY = 1e-8  # largest difference of K and its transpose, relative to the largest value
 _CHOLESKY_ROWS = 2000  # up to so many rows a factorisation tells whether a matrix is positive semi-definite
 _ROUNDING = 1e-8  # of its eigenvalues, relative to their sum
+
+MACHINE_CHECKS: dict[str, Check] = {
+    "C": ("a number above 0, or numpy.inf", lambda value: bool((is_real(value) or value == np.inf) and value > 0)),
+    "kernel": (
+        f"one of {KERNELS} or a callable",
+        lambda value: value in KERNELS if isinstance(value, str) else callable(value),
+    ),
+    "degree": integer(0, 2**31 - 1),
+    "gamma": (
+        'a number above 0, "scale" or "auto"',
+        lambda value: value in ("scale", "auto") if isinstance(value, str) else is_real(value) and value > 0,
+    ),
+    "coef0": ("a finite number", is_real),
+}
+"""Ranges of the parameters that all kernel machines have."""
 
 
 class Kernel(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from gbdtmo_core import _lib
-from gbdtmo_core._checks import N_JOBS, Check, above, integer, is_real
+from gbdtmo_core._checks import N_JOBS, Check, above, integer
 from gbdtmo_core._kernels import (
     BLOCK_BYTES,
-    KERNELS,
+    MACHINE_CHECKS,
     CallableKernel,
     Kernel,
     check_symmetric,
@@ -34,10 +33,6 @@ FloatArray = NDArray[np.float64]
 # 300 in these units; labels that cannot be separated take steps in proportion to C.
 _HARD_MARGIN = 1e5
 _SCALE_ROWS = 1000  # the kernel's variance is measured on so many rows
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and float(value) > 0
 
 
 class BinarySVMClassifier(MultiLabelClassifier):
@@ -98,17 +93,7 @@ class BinarySVMClassifier(MultiLabelClassifier):
 
     _accepts_sparse: ClassVar[bool] = True
     _parameter_checks: ClassVar[dict[str, Check]] = {
-        "C": ("a number above 0, or numpy.inf", _is_positive),
-        "kernel": (
-            f"one of {KERNELS} or a callable",
-            lambda value: value in KERNELS if isinstance(value, str) else callable(value),
-        ),
-        "degree": integer(0),
-        "gamma": (
-            'a number above 0, "scale" or "auto"',
-            lambda value: value in ("scale", "auto") if isinstance(value, str) else is_real(value) and value > 0,
-        ),
-        "coef0": ("a finite number", is_real),
+        **MACHINE_CHECKS,
         "tol": above(0),
         "max_iter": integer(1, 2**31 - 1),
         "cache_size": above(0),

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from gbdtmo_core import _lib
-from gbdtmo_core._checks import N_JOBS, VERBOSE, Check, above, integer, is_real, real
+from gbdtmo_core._checks import N_JOBS, VERBOSE, Check, above, integer, real
 from gbdtmo_core._kernels import (
     BLOCK_BYTES,
-    KERNELS,
+    MACHINE_CHECKS,
     Kernel,
     check_symmetric,
     gram_matrix,
@@ -32,10 +32,6 @@ FloatArray = NDArray[np.float64]
 _ORIGIN_ROWS = 256  # whose mean is the origin where kernel values are not all at hand
 _LARGEST = 1e100  # a cost or kernel value; the largest is 1 / _LARGEST at least
 _WORK_OF_A_CALL = 3e7  # score updates between two looks at interrupts: less than a second
-
-
-def _is_cost(value: Any) -> bool:
-    return bool((is_real(value) or value == np.inf) and value > 0)
 
 
 class RankSVMClassifier(MultiLabelClassifier):
@@ -122,17 +118,7 @@ class RankSVMClassifier(MultiLabelClassifier):
 
     _accepts_sparse: ClassVar[bool] = True
     _parameter_checks: ClassVar[dict[str, Check]] = {
-        "C": ("a number above 0, or numpy.inf", _is_cost),
-        "kernel": (
-            f"one of {KERNELS} or a callable",
-            lambda value: value in KERNELS if isinstance(value, str) else callable(value),
-        ),
-        "degree": integer(0, 2**31 - 1),
-        "gamma": (
-            'a number above 0, "scale" or "auto"',
-            lambda value: value in ("scale", "auto") if isinstance(value, str) else is_real(value) and value > 0,
-        ),
-        "coef0": ("a finite number", is_real),
+        **MACHINE_CHECKS,
         "tol": real(0),
         "max_iter": integer(0, 2**62),
         "cache_mb": above(0),
