@@ -14,6 +14,7 @@ from repro import figures, tables
 from repro.kinds.base import Evidence, Page, image, rows_of
 
 PARTS = ("test", "train")
+FINE, COARSE = 200, 10  # the CSV has each of the first rounds, then every tenth, and the last
 LEGEND = """\
 Means over the seeds on test rows. A model that early stopping has ended stays as it is at its best round; a dash: all
 its seeds had ended. Solid: test rows; dashed: training rows."""
@@ -29,7 +30,7 @@ def pages(evidence: Evidence) -> list[Page]:
     fixed = at_rounds(curves, table["rounds"])
     drawn = figures.curves(curves, metrics, {metric: tables.metric_title(metric) for metric in metrics})
     text = f"{image(name, 'scores after each round')}\n\n{fixed_markdown(fixed)}\n\n{LEGEND}"
-    return [Page(name, text, curves, drawn)]
+    return [Page(name, text, thinned(curves), drawn)]
 
 
 def curve_frame(cells: pd.DataFrame, records: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> pd.DataFrame:
@@ -78,6 +79,13 @@ def _averaged(key: tuple[str, ...], seeds: list[list[float]]) -> pd.DataFrame:
             "n_running": [int((lengths >= number).sum()) for number in rounds],
         }
     ).round({"value": 8})
+
+
+def thinned(curves: pd.DataFrame) -> pd.DataFrame:
+    """Leave out most of the late rounds, between which curves hardly move; see `FINE`."""
+    last = curves.groupby(["dataset", "model", "part", "metric"])["round"].transform("max")
+    rounds = curves["round"]
+    return curves[(rounds <= FINE) | (rounds % COARSE == 0) | (rounds == last)]
 
 
 def at_rounds(curves: pd.DataFrame, rounds: Sequence[int]) -> pd.DataFrame:

@@ -110,6 +110,13 @@ def test_curves_are_averaged_and_stopped_seeds_stay_as_they_are() -> None:
     ]  # fmt: skip
 
 
+def test_published_curves_leave_out_late_rounds_alone() -> None:
+    frame = curves.curve_frame(cells_of(1, "a"), [curve_record("a0", [0.5] * 233)], ["accuracy"])
+    kept = curves.thinned(frame)
+    for part in ("test", "train"):
+        assert kept[kept["part"] == part]["round"].tolist() == [*range(1, 201), 210, 220, 230, 233]
+
+
 def test_sizes_differ_where_the_paper_says_something_else() -> None:
     published = pd.DataFrame(
         [
