@@ -49,12 +49,12 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class CallableKernel:
-    """A function of two sets of rows that returns their kernel matrix."""
+    """A function of two sets of rows, which it cannot change, that returns their kernel matrix."""
 
     function: Callable[[Any, Any], Any]
 
     def block(self, X: Any, Y: Any, *, threads: int) -> FloatArray:
-        values = np.ascontiguousarray(self.function(X, Y), np.float64)
+        values = np.ascontiguousarray(self.function(_read_only(X), _read_only(Y)), np.float64)
         if values.shape != (X.shape[0], Y.shape[0]):
             raise ValueError(
                 f"the kernel function must return shape {(X.shape[0], Y.shape[0])}, one value for each row of its "
@@ -65,9 +65,21 @@ class CallableKernel:
         return values
 
     def diagonal(self, X: Any) -> FloatArray:
-        # Blocks of a few rows: fewer calls than rows, little that is computed for nothing.
-        blocks = [self.block(part, part, threads=1).diagonal() for part in row_blocks(X, 32)]
-        return np.concatenate(blocks)
+        # Blocks of a few rows: fewer calls than rows, little that is computed for nothing. They also show an asymmetric
+        # function where the whole matrix is never there.
+        blocks = [self.block(part, part, threads=1) for part in row_blocks(X, 32)]
+        for block in blocks:
+            check_symmetric(block)
+        return np.concatenate([block.diagonal() for block in blocks])
+
+
+def _read_only(X: Any) -> Any:
+    """The rows without the right to change them: they may be the user's own array."""
+    if sparse.issparse(X):
+        return type(X)((_read_only(X.data), _read_only(X.indices), _read_only(X.indptr)), shape=X.shape)
+    view = X.view()
+    view.flags.writeable = False
+    return view
 
 
 def make_kernel(kernel: Any, X: Any, *, degree: int, gamma: Any, coef0: float) -> Kernel:

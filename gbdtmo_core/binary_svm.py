@@ -47,8 +47,8 @@ class BinarySVMClassifier(MultiLabelClassifier):
         Rank-SVM minimises. numpy.inf asks for the hard margin; libsvm needs a finite bound, which is then 10^5 over
         the variance of the training rows in the kernel's feature space.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
-        "poly" is (gamma x.y + coef0)^degree. A callable gets two sets of rows (float64, dense or CSR as X was) and
-        returns their kernel matrix.
+        "poly" is (gamma x.y + coef0)^degree. A callable gets two sets of rows (float64, dense or CSR as X was,
+        read-only) and returns their kernel matrix.
     degree : int, default=3
     gamma : {"scale", "auto"} or float, default="scale"
         Of "poly" and "rbf"; "scale" is 1 / (m * X.var()), "auto" 1 / m.

@@ -51,7 +51,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         numpy.inf is the hard margin.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         x.y, (gamma x.y + coef0)^degree, exp(-gamma |x - y|^2); or kernel values instead of X; or a function of two sets
-        of rows (float64, dense or CSR as X was) that returns their kernel matrix.
+        of rows (float64, dense or CSR as X was, read-only) that returns their kernel matrix.
     degree : int, default=3
     gamma : {"scale", "auto"} or float, default="scale"
         Of "poly" and "rbf"; "scale" is 1 / (m * X.var()), "auto" 1 / m.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from gbdtmo_core import RankSVMClassifier, _lib_ranksvm
+from gbdtmo_core import BinarySVMClassifier, RankSVMClassifier, _lib_ranksvm
 from gbdtmo_core._label_groups import find_groups
 from tests.core.test_ranksvm import TIGHT, problem
 from tests.oracle.ranksvm_objective import pairs_of, primal
@@ -136,6 +138,9 @@ def test_unusable_kernels_are_refused() -> None:
     gram = X @ X.T
     with pytest.raises(ValueError, match="not symmetric"):
         RankSVMClassifier(kernel="precomputed").fit(gram + np.triu(np.ones((30, 30))), Y)
+    for cache_mb in (1024, 1e-3):
+        with pytest.raises(ValueError, match="not symmetric"):
+            RankSVMClassifier(kernel=lambda a, b: a @ (b + 1).T, cache_mb=cache_mb).fit(X, Y)
     with pytest.raises(ValueError, match="must return shape"):
         RankSVMClassifier(kernel=lambda a, b: a).fit(X, Y)
     with pytest.raises(ValueError, match="NaN or infinite"):
@@ -144,6 +149,21 @@ def test_unusable_kernels_are_refused() -> None:
         RankSVMClassifier().fit(X * 1e200, Y)
     with pytest.raises(ValueError, match="is inf; expected"):
         RankSVMClassifier(kernel="poly", degree=100_000, coef0=1.0).fit(X, Y)
+
+
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("model", [RankSVMClassifier, BinarySVMClassifier])
+def test_a_callable_cannot_change_the_rows(model: type, rows: Callable[[Any], Any]) -> None:
+    X, Y = problem(1, n=30)
+    given = rows(X)
+
+    def scaling(a: Any, b: Any) -> Any:
+        a *= 0.5
+        return a @ b.T
+
+    with pytest.raises(ValueError, match="read-only"):
+        model(kernel=scaling).fit(given, Y)
+    assert (given == rows(X)).sum() == X.size
 
 
 def test_nan_is_refused() -> None:

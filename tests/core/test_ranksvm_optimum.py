@@ -248,12 +248,12 @@ def test_one_label_a_sample_is_weston_and_watkins() -> None:
 
 @pytest.mark.parametrize("seed", [5, 6, 7, 8, 9])
 def test_margin_is_the_papers(seed: int) -> None:
-    """The least (r_k - r_l) / |w_k - w_l| over samples and pairs (Knowl 2), with the optimum's w."""
+    """The least (r_k - r_j) / |w_k - w_j| over samples and pairs (Knowl 2), with the optimum's w."""
     problem, best = ranking_problem(seed), optimum(seed)
     pairs = all_pairs(problem.indicator, 1.0)
     margins = []
-    for k, l, difference in zip(pairs.relevant, pairs.irrelevant, pairs.differences(best.scores), strict=True):  # noqa: E741
-        direction = 0.5 * (best.A[:, k] - best.A[:, l])
+    for k, j, difference in zip(pairs.relevant, pairs.irrelevant, pairs.differences(best.scores), strict=True):
+        direction = 0.5 * (best.A[:, k] - best.A[:, j])
         margins.append(difference / np.sqrt(direction @ problem.gram @ direction))
     model = fitted(problem)
     assert model.margin_ == pytest.approx(min(margins), rel=1e-3)

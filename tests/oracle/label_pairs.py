@@ -1,6 +1,6 @@
 """The pairs of Rank-SVM and the values of its primal and dual (Elisseeff & Weston 2001, Knowl 1), nothing exploited.
 
-A pair is (i, k, l): sample, relevant label, irrelevant label; its bound is C_i = s_i C / (|Y_i| |Ȳ_i|) with the
+A pair is (i, k, j): sample, relevant label, irrelevant label; its bound is C_i = s_i C / (|Y_i| |Ȳ_i|) with the
 sample's weight s_i.
 """
 
@@ -45,18 +45,18 @@ def all_pairs(indicator: NDArray[np.integer], C: float, weight: FloatArray | Non
     n, q = indicator.shape
     weight = np.ones(n) if weight is None else weight
     rows = [
-        (i, k, l, weight[i] * C / (indicator[i].sum() * (q - indicator[i].sum())))
+        (i, k, j, weight[i] * C / (indicator[i].sum() * (q - indicator[i].sum())))
         for i in range(n)
         if weight[i] > 0
         for k in range(q)
-        for l in range(q)  # noqa: E741 - the paper's letter
-        if indicator[i, k] and not indicator[i, l]
+        for j in range(q)
+        if indicator[i, k] and not indicator[i, j]
     ]
     if not rows:
         empty = np.zeros(0, dtype=np.int64)
         return Pairs(empty, empty, empty, np.zeros(0), (n, q))
-    i, k, l, bound = zip(*rows, strict=True)  # noqa: E741
-    return Pairs(np.array(i), np.array(k), np.array(l), np.array(bound), (n, q))
+    i, k, j, bound = zip(*rows, strict=True)
+    return Pairs(np.array(i), np.array(k), np.array(j), np.array(bound), (n, q))
 
 
 def dual_value(K: FloatArray, pairs: Pairs, alpha: FloatArray) -> float:
