@@ -20,6 +20,9 @@ from repro.metrics import METRICS, SET_METRICS, reported_metric, score_all
 from repro.models.base import Array, Model
 from repro.protocol import SELECTION, Protocol, rows
 
+MODEL_KEYS = ("name", "estimator", "select", "table9_row")
+"""What the config of a model may hold; hyper-parameters stand under ``estimator``."""
+
 ROW_METRIC = "label_ranking_loss"
 """The score that ``row_scores`` records of each test row."""
 
@@ -38,7 +41,18 @@ def hyperparameters(cfg: DictConfig) -> dict[str, Any]:
 
 
 def _model_settings(cfg: DictConfig) -> dict[str, Any]:
-    """Return the resolved model, infinities as text: JSON has none, and ``model.estimator.C=inf`` gives a number."""
+    """Return the resolved model, infinities as text: JSON has none, and ``model.estimator.C=inf`` gives a number.
+
+    Raises
+    ------
+    ValueError
+        If it holds something that nothing reads.
+    """
+    if unknown := [str(key) for key in cfg.model if key not in MODEL_KEYS]:
+        raise ValueError(
+            f"model.{unknown[0]} is unknown: the config of a model holds {', '.join(MODEL_KEYS)}; "
+            f"a hyper-parameter is model.estimator.{unknown[0]}"
+        )
     settings: dict[str, Any] = _with_texts(OmegaConf.to_container(cfg.model, resolve=True))
     return settings
 
@@ -57,7 +71,7 @@ def identity(cfg: DictConfig) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the seed is no whole number >= 0.
+        If the seed is no whole number >= 0, or the config of the model holds what nothing reads.
     """
     return {
         "dataset": cfg.dataset.name,

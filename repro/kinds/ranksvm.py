@@ -178,7 +178,7 @@ def metric_markdown(table: pd.DataFrame, metric: str) -> str:
 def _verdict(row: Mapping[str, Any], protocol: str) -> str:
     if row[f"{protocol}_matched"] is None:
         return _DASH
-    return f"{'✓' if row[f'{protocol}_matched'] else '✗'} {row[f'{protocol}_difference']:+.3f}"
+    return f"{'✓' if row[f'{protocol}_matched'] else '✗'} {row[f'{protocol}_difference']:+.4f}"
 
 
 def fits_markdown(cells: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> str:

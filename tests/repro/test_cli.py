@@ -82,6 +82,7 @@ def test_a_failed_cell_is_noted_and_told(project_root: Path, tmp_path: Path) -> 
     [
         (("model.estimator.learning_rate=-1",), "learning_rate"),
         (("+model.estimator.learningrate=0.2",), "learningrate"),
+        (("+model.learning_rate=0.2",), "a hyper-parameter is model.estimator.learning_rate"),
         (("model.estimator.max_depth=abc",), "abc"),
         (("seed=null",), "seed must be a whole number"),
         (("dataset.name=iris",), "iris"),

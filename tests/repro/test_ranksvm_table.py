@@ -122,7 +122,7 @@ def test_the_tables_of_metrics_and_fits(cells: pd.DataFrame, records: list[dict[
     lines = ranksvm.metric_markdown(table, "label_ranking_loss").splitlines()
     shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert shown[5] == [
-        *["rank_svm", "2", "–", "0.189", "0.200", "✗ +0.011", "0.185", "✓ -0.004", "C 0.3", ""]
+        *["rank_svm", "2", "–", "0.189", "0.200", "✗ +0.0110", "0.185", "✓ -0.0040", "C 0.3", ""]
     ]  # fmt: skip
     assert shown[6] == ["rank_svm", "3", *["–"] * 7, "not run"]
     fits = [
