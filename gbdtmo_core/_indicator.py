@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -28,7 +28,7 @@ class Labels:
     ----------
     indicator : uint8 array of shape (n, n_labels), C-contiguous
     classes : array of shape (n_labels,)
-        The label of each column: sorted labels, or 0 .. n_labels - 1 where y was a matrix.
+        The label of each column: sorted labels, or 0 .. n_labels - 1 where y was a matrix, or a frame's column names.
     form : {"matrix", "sets", "single"}
         What y was; "single" is a 1-D y, one label a sample.
     """
@@ -66,7 +66,9 @@ def read_labels(y: Any) -> Labels:
         y = np.asarray(y)
     dimensions = getattr(y, "ndim", 1)
     if dimensions == 2:
-        return _from_matrix(y)
+        labels = _from_matrix(y)
+        is_named = labels.form == "matrix" and hasattr(y, "columns")
+        return replace(labels, classes=np.asarray(y.columns)) if is_named else labels
     if dimensions != 1:
         raise ValueError(f"y has {dimensions} dimensions; expected {_FORMS}.")
     rows = _rows_with_collections(y)

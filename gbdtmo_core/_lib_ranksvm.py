@@ -23,8 +23,8 @@ def _raise_for(status: int) -> None:
         return
     if status == lib.GMO_ERR_MEMORY:
         raise MemoryError(
-            "The C core could not allocate memory for Rank-SVM. Use a smaller cache_mb, fewer rows, or a machine with "
-            "more memory."
+            "The C core could not allocate memory for Rank-SVM. Use a smaller cache_size, fewer rows, or a machine "
+            "with more memory."
         )
     if status == lib.GMO_ERR_NUMERIC:
         raise FloatingPointError(

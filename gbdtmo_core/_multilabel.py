@@ -90,9 +90,9 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
             matrix.
         y : indicator matrix of shape (n, n_labels), list of n label sets, or array of shape (n,)
             The matrix (dense, sparse or a frame) holds 0 and 1, or booleans, in two columns at least; sets are what
-            `MultiLabelBinarizer` takes (as Python sets: lists of one length are read as a matrix); a 1-D y holds one
-            class a sample. Rows whose set is empty or full say nothing about the order of labels, but they count for
-            the rule that makes sets of scores.
+            `MultiLabelBinarizer` takes (of numbers as Python sets: lists of numbers, all of one length, are read as a
+            matrix); a 1-D y holds one class a sample. Rows whose set is empty or full say nothing about the order of
+            labels, but they count for the rule that makes sets of scores.
         sample_weight : array-like of shape (n,), default=None
             Not negative. A row of weight 0 is as if it were not there.
 
@@ -190,7 +190,11 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.label_set_.predict(scores, rows).astype(np.int64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy; of label sets (in any form `fit` takes) the share of rows whose set is predicted exactly."""
+        """Accuracy; of label sets (in any form `fit` takes) the share of rows whose set is predicted exactly.
+
+        It says nothing of how labels are ranked; for that score `decision_function` by scikit-learn's
+        ``label_ranking_loss`` or ``label_ranking_average_precision_score``.
+        """
         check_is_fitted(self)
         if self._single_label:
             return float(super().score(X, y, sample_weight))

@@ -45,7 +45,8 @@ class BinarySVMClassifier(MultiLabelClassifier):
     C : float, default=1.0
         As in SVC: 1/2 |w|^2 + C * (sum of slacks) is minimised for each label. With two classes this is also what
         Rank-SVM minimises. numpy.inf asks for the hard margin; libsvm needs a finite bound, which is then 10^5 over
-        the variance of the training rows in the kernel's feature space.
+        the variance of the training rows in the kernel's feature space. Labels that cannot be separated then take up to
+        ``max_iter`` steps each: minutes from some hundred rows on.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         "poly" is (gamma x.y + coef0)^degree. A callable gets two sets of rows (float64, dense or CSR as X was,
         read-only) and returns their kernel matrix.
@@ -64,8 +65,8 @@ class BinarySVMClassifier(MultiLabelClassifier):
         How scores become sets: labels above a threshold that is linear in the scores (section 4 of the paper), as many
         of the best labels as ``size_estimator`` says, or not at all.
     size_estimator : estimator, default=None
-        Classifier or regressor of the size from X; a regressor's answer is rounded, and clipped to 0 .. n_labels.
-        None: an SVC of the same kernel and C, with a class for every size.
+        For label_set="size": classifier or regressor of the size from X; a regressor's answer is rounded, and clipped
+        to 0 .. n_labels. None: an SVC of the same kernel and C, with a class for every size.
     n_jobs : int or None, default=None
         Labels trained at the same time, in threads; None is 1, -1 all. Results do not depend on it.
     random_state : int, RandomState or None, default=None
@@ -75,7 +76,7 @@ class BinarySVMClassifier(MultiLabelClassifier):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
-        The labels of the columns; 0 .. n_labels - 1 where y was a matrix.
+        The labels of the columns; where y was a matrix 0 .. n_labels - 1, where a frame its columns' names.
     support_ : int array of shape (n_support,)
         Training rows that are support vectors of some label; rows of weight 0 are not counted.
     support_vectors_ : array or CSR matrix of shape (n_support, m); absent for "precomputed"

@@ -51,7 +51,8 @@ class BoosTexterClassifier(MultiLabelClassifier):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
-        The label of each column of the scores.
+        The label of each column of the scores; where y was a matrix 0 .. n_labels - 1, where a frame its columns'
+        names.
     feature_ : int32 array of shape (n_estimators,)
         The column that a round's stump tests; -1 where no column has two values.
     threshold_ : float64 array of shape (n_estimators,)

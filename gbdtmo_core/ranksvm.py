@@ -65,17 +65,17 @@ class RankSVMClassifier(MultiLabelClassifier):
         How scores become sets: labels above a threshold that is linear in the scores (section 4 of the paper), as many
         of the best labels as ``size_estimator`` says, or not at all.
     size_estimator : estimator, default=None
-        Classifier or regressor of the size from X; a regressor's answer is rounded, and clipped to 0 .. n_labels.
-        None: this estimator with the sizes as classes.
-    cache_mb : float, default=1024
-        Memory for kernel values of the training rows. If all of them (8 n^2 bytes) fit, they are computed once;
+        For label_set="size": classifier or regressor of the size from X; a regressor's answer is rounded, and clipped
+        to 0 .. n_labels. None: this estimator with the sizes as classes.
+    cache_size : float, default=1024
+        Memory for kernel values of the training rows, MB. If all of them (8 n^2 bytes) fit, they are computed once;
         otherwise rows are computed when they are needed, and those used last are kept, one at least.
     n_jobs : int or None, default=None
         Threads for kernel values, as in scikit-learn: None is 1, -1 all. Results do not depend on it.
     random_state : int, RandomState or None, default=None
         Order of the samples.
     verbose : int, default=0
-        Print the bounds every so many epochs.
+        Print the bounds when the solver has new ones, so many epochs apart at least.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         The least (r_k(x_i) - r_l(x_i)) / |w_k - w_l| over the pairs of the training rows [section 3 of the paper];
         pairs that biases alone rank have none. NaN unless all pairs are ranked without error.
     classes_ : array of shape (n_labels,)
-        The labels of the columns; 0 .. n_labels - 1 where y was a matrix.
+        The labels of the columns; where y was a matrix 0 .. n_labels - 1, where a frame its columns' names.
     label_set_ : rule that was learned, or None
         ThresholdRule (coef, intercept) or SizeRule (estimator).
     n_features_in_ : int
@@ -121,7 +121,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         **MACHINE_CHECKS,
         "tol": real(0),
         "max_iter": integer(0, 2**62),
-        "cache_mb": above(0),
+        "cache_size": above(0),
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
@@ -138,7 +138,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         max_iter: int = 2000,
         label_set: str = "threshold",
         size_estimator: Any = None,
-        cache_mb: float = 1024,
+        cache_size: float = 1024,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -152,7 +152,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         self.max_iter = max_iter
         self.label_set = label_set
         self.size_estimator = size_estimator
-        self.cache_mb = cache_mb
+        self.cache_size = cache_size
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -160,7 +160,7 @@ class RankSVMClassifier(MultiLabelClassifier):
     def _fit_scores(self, X: Any, indicator: NDArray[np.uint8], sample_weight: FloatArray | None) -> FloatArray:
         threads = _lib.n_threads(self.n_jobs)
         self._kernel = None if self._is_precomputed() else self._make_kernel(X)
-        values = _KernelValues(self._kernel, X, cache_bytes=int(min(self.cache_mb, 2**40) * 2**20), threads=threads)
+        values = _KernelValues(self._kernel, X, cache_bytes=int(min(self.cache_size, 2**40) * 2**20), threads=threads)
         if values.gram is not None and not isinstance(self._kernel, NativeKernel):
             check_symmetric(values.gram)
         indefinite = self._is_suspect() and values.gram is not None and is_indefinite(values.gram)
@@ -215,7 +215,8 @@ class RankSVMClassifier(MultiLabelClassifier):
             max_epochs=int(self.max_iter),
             seed=seed,
         ) as machine:
-            state = self._run(machine, max(1, int(_WORK_OF_A_CALL / (values.row_size * indicator.shape[1]))))
+            n_visits = max(1, int(_WORK_OF_A_CALL / (values.row_size * indicator.shape[1])))
+            state = self._run(machine, min(n_visits, len(indicator)) if self.verbose else n_visits)
             dual_coef, bias = machine.solution()
         self.dual_coef_ = np.empty(dual_coef.T.shape)
         self.dual_coef_[order] = dual_coef.T
@@ -229,19 +230,26 @@ class RankSVMClassifier(MultiLabelClassifier):
         return state
 
     def _run(self, machine: Machine, n_visits: int) -> State:
-        printed = 0
+        printed: State | None = None
         state = None
         try:
             while state is None or not state.finished:
                 state = machine.run(n_visits)
-                if self.verbose and (state.n_epochs >= printed + self.verbose or state.finished):
-                    printed = state.n_epochs
-                    print(f"[{printed}] primal {state.primal:.6g} dual {state.dual:.6g} gap {state.gap:.3g}")
+                if self.verbose and (state.finished or self._is_news(state, printed)):
+                    printed = state
+                    print(f"[{state.n_epochs}] primal {state.primal:.6g} dual {state.dual:.6g} gap {state.gap:.3g}")
         except KeyboardInterrupt as interrupt:
             if state is not None:
                 interrupt.add_note(f"Rank-SVM after {state.n_epochs} epochs: relative duality gap {state.gap:.3g}")
             raise
         return state
+
+    def _is_news(self, state: State, printed: State | None) -> bool:
+        """Whether a line is due: the solver has new bounds, ``verbose`` epochs after those printed."""
+        if printed is None:
+            return state.n_epochs >= self.verbose
+        is_new = (state.primal, state.dual) != (printed.primal, printed.dual)
+        return is_new and state.n_epochs >= printed.n_epochs + self.verbose
 
     def _warn(self, state: State) -> None:
         if np.isnan(self.duality_gap_):
@@ -258,7 +266,7 @@ class RankSVMClassifier(MultiLabelClassifier):
             remedy = "They may not be separable (rows that are equal but for their labels never are): take a finite C"
         else:
             reason = f"the relative duality gap is above tol={self.tol:g}"
-            remedy = "Scale X"
+            remedy = "Scale X, take a smaller C"
         warnings.warn(
             f"Rank-SVM ended after {state.n_epochs} epochs; {reason}, gap {state.gap:.3g}. {remedy} or raise max_iter.",
             ConvergenceWarning,

@@ -25,7 +25,7 @@ TIGHT: dict[str, Any] = {"tol": 1e-7, "max_iter": 20_000}
 FINEST: dict[str, Any] = {"tol": 1e-14, "max_iter": 5000}
 CHECKED = [
     RankSVMClassifier(**FINEST),
-    RankSVMClassifier(kernel="rbf", gamma=0.5, cache_mb=1e-3, **FINEST),  # kernel rows on demand
+    RankSVMClassifier(kernel="rbf", gamma=0.5, cache_size=1e-3, **FINEST),  # kernel rows on demand
     RankSVMClassifier(kernel="rbf", gamma=0.5, label_set="size", **FINEST),
     RankSVMClassifier(kernel="precomputed", **FINEST),
 ]
@@ -128,10 +128,10 @@ def test_every_way_to_the_kernel_gives_one_solution(name: str) -> None:
         "precomputed": RankSVMClassifier(2.0, kernel="precomputed", **settings).fit(gram, Y),
         "callable": RankSVMClassifier(2.0, kernel=lambda a, b: gram_of(name, a, b), **settings).fit(X, Y),
         "callable by rows": RankSVMClassifier(
-            2.0, kernel=lambda a, b: gram_of(name, a, b), cache_mb=1e-3, **settings
+            2.0, kernel=lambda a, b: gram_of(name, a, b), cache_size=1e-3, **settings
         ).fit(X, Y),
-        "one row": RankSVMClassifier(2.0, **KERNELS[name], cache_mb=1e-9, **settings).fit(X, Y),
-        "some rows": RankSVMClassifier(2.0, **KERNELS[name], cache_mb=7 * 8 * 40 / 2**20, **settings).fit(X, Y),
+        "one row": RankSVMClassifier(2.0, **KERNELS[name], cache_size=1e-9, **settings).fit(X, Y),
+        "some rows": RankSVMClassifier(2.0, **KERNELS[name], cache_size=7 * 8 * 40 / 2**20, **settings).fit(X, Y),
     }
     new = np.random.default_rng(0).normal(size=(9, 3))
     expected = 0.5 * gram_of(name, new, X) @ plain.dual_coef_.T + plain.intercept_
@@ -225,7 +225,13 @@ def test_copies_predict_alike() -> None:
 def test_bounds_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     X, Y = problem(6, n=60)
     model = RankSVMClassifier(random_state=0, verbose=1).fit(X, Y)
-    last = capsys.readouterr().out.splitlines()[-1]
+    lines = capsys.readouterr().out.splitlines()
+    epochs = [int(line[1 : line.index("]")]) for line in lines]
+    assert len(epochs) > 2
+    assert epochs == sorted(set(epochs))
+    quiet = RankSVMClassifier(random_state=0).fit(X, Y)
+    assert np.array_equal(model.dual_coef_, quiet.dual_coef_)
+    last = lines[-1]
     assert last == (
         f"[{model.n_iter_}] primal {model.primal_objective_:.6g} dual {model.dual_objective_:.6g} "
         f"gap {model.duality_gap_:.3g}"

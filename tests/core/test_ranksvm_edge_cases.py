@@ -138,9 +138,9 @@ def test_unusable_kernels_are_refused() -> None:
     gram = X @ X.T
     with pytest.raises(ValueError, match="not symmetric"):
         RankSVMClassifier(kernel="precomputed").fit(gram + np.triu(np.ones((30, 30))), Y)
-    for cache_mb in (1024, 1e-3):
+    for cache_size in (1024, 1e-3):
         with pytest.raises(ValueError, match="not symmetric"):
-            RankSVMClassifier(kernel=lambda a, b: a @ (b + 1).T, cache_mb=cache_mb).fit(X, Y)
+            RankSVMClassifier(kernel=lambda a, b: a @ (b + 1).T, cache_size=cache_size).fit(X, Y)
     with pytest.raises(ValueError, match="must return shape"):
         RankSVMClassifier(kernel=lambda a, b: a).fit(X, Y)
     with pytest.raises(ValueError, match="NaN or infinite"):
@@ -205,7 +205,7 @@ def test_one_row(C: float) -> None:
         ("coef0", np.inf),
         *(("tol", value) for value in (-1e-3, np.inf)),
         *(("max_iter", value) for value in (-1, 1.5)),
-        ("cache_mb", 0),
+        ("cache_size", 0),
         ("n_jobs", 0),
         ("label_set", "some"),
         ("verbose", -1),
@@ -228,7 +228,7 @@ def test_an_interrupt_states_the_gap_and_leaves_the_estimator_as_it_was() -> Non
             raise KeyboardInterrupt
         return np.exp(-((a[:, None] - b) ** 2).sum(axis=2))
 
-    model = RankSVMClassifier(kernel=kernel, cache_mb=1e-3, tol=0, random_state=0)
+    model = RankSVMClassifier(kernel=kernel, cache_size=1e-3, tol=0, random_state=0)
     with pytest.raises(KeyboardInterrupt) as interrupt:
         model.fit(X, Y)
     assert any("relative duality gap" in note for note in interrupt.value.__notes__)
@@ -243,7 +243,7 @@ def test_a_failed_allocation_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) 
     lib = _lib_ranksvm.lib
     monkeypatch.setattr(_lib_ranksvm, "lib", Full())
     X, Y = problem(1, n=30)
-    with pytest.raises(MemoryError, match="cache_mb"):
+    with pytest.raises(MemoryError, match="cache_size"):
         RankSVMClassifier(**RBF).fit(X, Y)
 
 

@@ -295,7 +295,7 @@ def test_an_epoch_touches_at_most_n_squared_kernel_entries(n: int) -> None:
     params = {**TIGHT, "C": 10.0, "max_iter": 8}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        by_rows = RankSVMClassifier(**params, kernel=kernel, cache_mb=10 * 8 * n / 2**20).fit(X, indicator)
+        by_rows = RankSVMClassifier(**params, kernel=kernel, cache_size=10 * 8 * n / 2**20).fit(X, indicator)
         entries_by_rows, touched = touched, 0
         at_once = RankSVMClassifier(**params, kernel=kernel).fit(X, indicator)
     assert touched <= 2 * n**2
