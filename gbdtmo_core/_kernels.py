@@ -16,6 +16,7 @@ from gbdtmo_core._lib_ranksvm import NativeKernel
 FloatArray = NDArray[np.float64]
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
+_LARGEST = 1e100  # a cost or kernel value; the largest is 1 / _LARGEST at least
 BLOCK_BYTES = 2**26  # of a block of kernel values
 _SYMMETRY = 1e-8  # largest difference of K and its transpose, relative to the largest value
 _CHOLESKY_ROWS = 2000  # up to so many rows a factorisation tells whether a matrix is positive semi-definite
@@ -54,7 +55,12 @@ class CallableKernel:
     function: Callable[[Any, Any], Any]
 
     def block(self, X: Any, Y: Any, *, threads: int) -> FloatArray:
-        values = np.ascontiguousarray(self.function(_read_only(X), _read_only(Y)), np.float64)
+        answer = self.function(_read_only(X), _read_only(Y))
+        is_dense = not sparse.issparse(answer) and not isinstance(answer, np.ma.MaskedArray)
+        if not is_dense or np.asarray(answer).dtype.kind not in "biuf":
+            kind = f"{type(answer).__name__} of {getattr(answer, 'dtype', 'other values')}"
+            raise TypeError(f"the kernel function must return a dense array of real numbers; it returned {kind}.")
+        values = np.ascontiguousarray(answer, np.float64)
         if values.shape != (X.shape[0], Y.shape[0]):
             raise ValueError(
                 f"the kernel function must return shape {(X.shape[0], Y.shape[0])}, one value for each row of its "
@@ -65,12 +71,9 @@ class CallableKernel:
         return values
 
     def diagonal(self, X: Any) -> FloatArray:
-        # Blocks of a few rows: fewer calls than rows, little that is computed for nothing. They also show an asymmetric
-        # function where the whole matrix is never there.
-        blocks = [self.block(part, part, threads=1) for part in row_blocks(X, 32)]
-        for block in blocks:
-            check_symmetric(block)
-        return np.concatenate([block.diagonal() for block in blocks])
+        # Blocks of a few rows: fewer calls than rows, little that is computed for nothing.
+        blocks = [self.block(part, part, threads=1).diagonal() for part in row_blocks(X, 32)]
+        return np.concatenate(blocks)
 
 
 def _read_only(X: Any) -> Any:
@@ -98,6 +101,21 @@ def _gamma_value(gamma: Any, X: Any) -> float:
         return float(gamma)
     variance = float(X.multiply(X).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var())
     return 1 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
+
+
+def is_linear(kernel: Kernel | None) -> bool:
+    """Whether scores are products with vectors of the features' space."""
+    return isinstance(kernel, NativeKernel) and kernel.kind == "linear"
+
+
+def check_range(what: str, values: FloatArray) -> None:
+    """Refuses values whose products with one another would leave the range of float64."""
+    largest = float(np.max(values))
+    if largest != 0 and not 1 / _LARGEST <= largest <= _LARGEST:  # NaN too
+        raise ValueError(
+            f"the largest {what} is {largest:g}; expected 0, or {1 / _LARGEST:g} to {_LARGEST:g}. "
+            "Scale X, C, or the kernel's parameters."
+        )
 
 
 def row_blocks(X: Any, size: int) -> list[Any]:

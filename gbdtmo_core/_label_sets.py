@@ -60,8 +60,13 @@ class SizeRule:
     estimator: Any
 
     def predict(self, scores: FloatArray, X: Any) -> BoolArray:
-        sizes = np.clip(np.rint(self.estimator.predict(X)), 0, scores.shape[1])
-        return best_labels(scores, sizes)
+        sizes = np.asarray(self.estimator.predict(X))
+        if sizes.shape != (len(scores),) or not np.isfinite(sizes).all():
+            raise ValueError(
+                f"size_estimator must predict a finite number for each row, shape ({len(scores)},); its answer has "
+                f"shape {sizes.shape} and {int((~np.isfinite(sizes)).sum())} values that are NaN or infinite."
+            )
+        return best_labels(scores, np.clip(np.rint(sizes), 0, scores.shape[1]))
 
 
 def best_labels(scores: FloatArray, sizes: NDArray[Any]) -> BoolArray:
@@ -114,7 +119,7 @@ def fit_threshold_rule(
     Where scores depend on one another, the solution of least norm is taken.
     """
     targets = best_thresholds(scores, indicator)
-    weight = np.ones(len(scores)) if sample_weight is None else sample_weight
+    weight = np.ones(len(scores)) if sample_weight is None else sample_weight / float(np.max(sample_weight))
     center = np.average(scores, axis=0, weights=weight)
     middle = float(np.average(targets, weights=weight))
     root = np.sqrt(weight)

@@ -49,7 +49,13 @@ class NativeKernel:
         return ffi.new("gmo_kernel *", (KERNELS[self.kind], self.degree, self.gamma, self.coef0))
 
     def block(self, X: Any, Y: Any, *, threads: int) -> FloatArray:
-        """Kernel values (len(X), len(Y)) of C-contiguous float64 or canonical int32 CSR rows, both of one kind."""
+        """Kernel values (len(X), len(Y)) of C-contiguous float64 or canonical int32 CSR rows, both of one kind.
+
+        Raises
+        ------
+        RuntimeError
+            If one is dense and the other sparse.
+        """
         values = np.empty((X.shape[0], Y.shape[0]))
         pointer = _pointer("double *", values)
         x, y = Features(X), Features(Y)

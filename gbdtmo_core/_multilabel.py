@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from gbdtmo_core._checks import Check, check_ranges, one_of, or_none
 from gbdtmo_core._indicator import Labels, encode_like, read_labels
 from gbdtmo_core._label_sets import LabelSetRule, fit_size_rule, fit_threshold_rule
-from gbdtmo_core._state import unchanged_on_failure
+from gbdtmo_core._state import forget_fit, unchanged_on_failure
 from gbdtmo_core._targets import refuse_non_numbers
 
 _LABEL_SET_CHECKS: dict[str, Check] = {
@@ -105,6 +105,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         with unchanged_on_failure(self):
+            forget_fit(self)
             rows = self._check_rows(X, reset=True)
             check_consistent_length(rows, y, sample_weight)
             labels = read_labels(y)
@@ -115,6 +116,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
                 labels, weight = labels.take(used), weight[used]
             _check_label_count(labels)
             self._used_rows = used if self._is_precomputed() else None
+            self._has_sparse_rows = sparse.issparse(rows)
             self._fit_checked(rows, labels, weight)
         return self
 
@@ -153,16 +155,28 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
         return _plain_csr(rows) if sparse.issparse(rows) else rows
 
     def _check_new_rows(self, X: Any) -> Any:
+        """Rows as `_scores` gets them, dense or sparse as the training rows were."""
         check_is_fitted(self)
         rows = self._check_rows(X, reset=False)
-        return rows if self._used_rows is None else np.ascontiguousarray(rows[:, self._used_rows])
+        if self._used_rows is not None:
+            return np.ascontiguousarray(rows[:, self._used_rows])
+        if sparse.issparse(rows) == self._has_sparse_rows:
+            return rows
+        return _plain_csr(sparse.csr_array(rows)) if self._has_sparse_rows else rows.toarray()
+
+    def _new_scores(self, rows: Any) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._scores(rows)
+        if not np.isfinite(scores).all():
+            raise ValueError("the scores of some rows are NaN or infinite: X is too large; scale it as in training.")
+        return scores
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the labels, (n, n_labels), in the order of ``classes_``.
 
         For a 1-D y of two classes (n,): the second's score minus the first's, as scikit-learn expects.
         """
-        return self._decision(self._scores(self._check_new_rows(X)))
+        return self._decision(self._new_scores(self._check_new_rows(X)))
 
     def _decision(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return scores[:, 1] - scores[:, 0] if self._single_label and scores.shape[1] == 2 else scores
@@ -176,7 +190,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator, ABC):
             For label sets after training with ``label_set="none"``.
         """
         rows = self._check_new_rows(X)
-        return self._predict_from(rows, self._scores(rows))
+        return self._predict_from(rows, self._new_scores(rows))
 
     def _predict_from(self, rows: Any, scores: NDArray[np.float64]) -> NDArray[Any]:
         if self._single_label:
@@ -223,6 +237,8 @@ def _check_label_count(labels: Labels) -> None:
 
 def _plain_csr(rows: Any) -> Any:
     """Sorted indices without duplicates, in int32; a copy where that needs a change."""
+    # A new matrix: what this one says of its own order may be outdated.
+    rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

@@ -8,6 +8,12 @@ from contextlib import contextmanager
 from sklearn.base import BaseEstimator
 
 
+def forget_fit(estimator: BaseEstimator) -> None:
+    """Deletes what an earlier fit learned: another fit need not set all of it."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        delattr(estimator, name)
+
+
 @contextmanager
 def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
     """Gives the estimator back as it was if the block fails or is interrupted."""

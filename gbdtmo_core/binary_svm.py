@@ -19,9 +19,11 @@ from gbdtmo_core._kernels import (
     MACHINE_CHECKS,
     CallableKernel,
     Kernel,
+    check_range,
     check_symmetric,
     gram_matrix,
     is_indefinite,
+    is_linear,
     make_kernel,
     row_blocks,
 )
@@ -134,11 +136,13 @@ class BinarySVMClassifier(MultiLabelClassifier):
         self._kernel = None if self._is_precomputed() else self._make_kernel(X)
         gram = self._gram(X)
         self._bound = float(self.C) if np.isfinite(self.C) else self._hard_margin(X)
+        with np.errstate(over="ignore"):
+            check_range("C times sample_weight", self._bound * (np.ones(1) if sample_weight is None else sample_weight))
         solver = self._svc() if gram is None else self._svc(kernel="precomputed")
         self._solve(solver, X if gram is None else gram, indicator, sample_weight)
         if self._kernel is not None:
             self.support_vectors_ = X[self.support_]
-        if self.kernel == "linear":
+        if is_linear(self._kernel):
             self.coef_ = np.ascontiguousarray((self.support_vectors_.T @ self.dual_coef_.T).T)
         if gram is None:
             return None
@@ -224,7 +228,7 @@ class BinarySVMClassifier(MultiLabelClassifier):
         )
 
     def _scores(self, X: Any) -> FloatArray:
-        if self.kernel == "linear":
+        if is_linear(self._kernel):
             return np.asarray(X @ self.coef_.T + self.intercept_)
         if self._kernel is None:
             return np.asarray(X[:, self.support_] @ self.dual_coef_.T + self.intercept_)

@@ -17,20 +17,21 @@ from gbdtmo_core._kernels import (
     BLOCK_BYTES,
     MACHINE_CHECKS,
     Kernel,
+    check_range,
     check_symmetric,
     gram_matrix,
     is_indefinite,
+    is_linear,
     make_kernel,
     row_blocks,
 )
 from gbdtmo_core._label_groups import LabelGroups, find_groups, separate_groups
-from gbdtmo_core._lib_ranksvm import Machine, NativeKernel, Origin, State
+from gbdtmo_core._lib_ranksvm import Machine, Origin, State
 from gbdtmo_core._multilabel import MultiLabelClassifier
 
 FloatArray = NDArray[np.float64]
 
-_ORIGIN_ROWS = 256  # whose mean is the origin where kernel values are not all at hand
-_LARGEST = 1e100  # a cost or kernel value; the largest is 1 / _LARGEST at least
+_SAMPLE_ROWS = 256  # of training rows, where kernel values are not all at hand: their mean is the origin
 _WORK_OF_A_CALL = 3e7  # score updates between two looks at interrupts: less than a second
 
 
@@ -161,14 +162,16 @@ class RankSVMClassifier(MultiLabelClassifier):
         threads = _lib.n_threads(self.n_jobs)
         self._kernel = None if self._is_precomputed() else self._make_kernel(X)
         values = _KernelValues(self._kernel, X, cache_bytes=int(min(self.cache_size, 2**40) * 2**20), threads=threads)
-        if values.gram is not None and not isinstance(self._kernel, NativeKernel):
-            check_symmetric(values.gram)
-        indefinite = self._is_suspect() and values.gram is not None and is_indefinite(values.gram)
+        indefinite = False
+        if self._is_suspect():
+            some = values.sample()
+            check_symmetric(some)
+            indefinite = is_indefinite(some)
         groups = find_groups(indicator)
         state = self._solve(values, groups, indicator, self._costs(indicator, sample_weight))
         if not self._is_precomputed():
             self.support_vectors_ = X[self.support_]
-        if isinstance(self._kernel, NativeKernel) and self._kernel.kind == "linear":
+        if is_linear(self._kernel):
             self.coef_ = np.ascontiguousarray(_times(X.T, 0.5 * self.dual_coef_.T).T)
         scores = self._scores(X) if values.gram is None else values.gram @ (0.5 * self.dual_coef_.T) + self.intercept_
         offsets = separate_groups(groups, scores, indicator)
@@ -195,7 +198,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         with np.errstate(over="ignore"):
             cost = np.where(n_pairs > 0, float(self.C) * weight / np.maximum(n_pairs, 1), 0.0)
         if not np.isinf(self.C):
-            _check_range("C times sample_weight over the number of a row's pairs", cost)
+            check_range("C times sample_weight over the number of a row's pairs", cost)
         return cost
 
     def _solve(
@@ -274,7 +277,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         )
 
     def _scores(self, X: Any) -> FloatArray:
-        if isinstance(self._kernel, NativeKernel) and self._kernel.kind == "linear":
+        if is_linear(self._kernel):
             return np.asarray(_times(X, self.coef_.T) + self.intercept_)
         half = 0.5 * self.dual_coef_[:, self.support_].T
         if self._kernel is None:
@@ -297,8 +300,7 @@ class _KernelValues:
         self._kernel, self._X, self._cache_bytes, self._threads = kernel, X, cache_bytes, threads
         n = X.shape[0]
         mean_entries = X.nnz / n if sparse.issparse(X) else X.shape[1]
-        is_linear = isinstance(kernel, NativeKernel) and kernel.kind == "linear"
-        self.keeps_weights = is_linear and mean_entries <= n
+        self.keeps_weights = is_linear(kernel) and mean_entries <= n
         self.row_size = max(1.0, mean_entries) if self.keeps_weights else n
         self.gram: FloatArray | None = None
         if kernel is None:
@@ -309,7 +311,7 @@ class _KernelValues:
             self.diagonal = np.ascontiguousarray(self.gram.diagonal())
         elif kernel is not None:
             self.diagonal = kernel.diagonal(X)
-        _check_range("K(x, x) of a training row", np.abs(self.diagonal))
+        check_range("K(x, x) of a training row", np.abs(self.diagonal))
 
     def origin(self) -> Origin:
         """The mean of the training rows in feature space; of a kernel that is taken by rows that of some rows."""
@@ -320,7 +322,7 @@ class _KernelValues:
         elif self.gram is not None:
             values = self.gram.mean(axis=1)
         else:
-            some = np.unique(np.linspace(0, n - 1, min(n, _ORIGIN_ROWS)).astype(np.int64))
+            some = self._some_rows()
             share = np.bincount(some, minlength=n) / len(some)
             size = max(1, BLOCK_BYTES // (8 * len(some)))
             assert self._kernel is not None
@@ -330,6 +332,18 @@ class _KernelValues:
             ]
             values = np.concatenate(blocks)
         return Origin(share, np.ascontiguousarray(values), float(share @ values))
+
+    def sample(self) -> FloatArray:
+        """Kernel values of the training rows, of some of them where they are not all at hand."""
+        if self.gram is not None:
+            return self.gram
+        assert self._kernel is not None
+        some = self._X[self._some_rows()]
+        return self._kernel.block(some, some, threads=self._threads)
+
+    def _some_rows(self) -> NDArray[np.int64]:
+        n = self._X.shape[0]
+        return np.unique(np.linspace(0, n - 1, min(n, _SAMPLE_ROWS)).astype(np.int64))
 
     def sources(self) -> dict[str, Any]:
         """Arguments of `Machine`."""
@@ -342,16 +356,6 @@ class _KernelValues:
     def _rows(self, indices: NDArray[np.int64]) -> FloatArray:
         assert self._kernel is not None
         return self._kernel.block(self._X[indices], self._X, threads=self._threads)
-
-
-def _check_range(what: str, values: FloatArray) -> None:
-    """Refuses values whose products with one another would leave the range of float64."""
-    largest = float(np.max(values))
-    if largest != 0 and not 1 / _LARGEST <= largest <= _LARGEST:  # NaN too
-        raise ValueError(
-            f"the largest {what} is {largest:g}; expected 0, or {1 / _LARGEST:g} to {_LARGEST:g}. "
-            "Scale X, C, or the kernel's parameters."
-        )
 
 
 def _times(X: Any, other: FloatArray) -> FloatArray:

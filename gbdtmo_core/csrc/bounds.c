@@ -210,13 +210,14 @@ void gmo_qp_choose_moves(gmo_qp *qp) {
 typedef struct {
     double norm;    /* 1/4 sum_k a_k' K a_k = sum_k |w_k|^2 */
     double total;   /* sum of T_i */
-    double hinge;   /* sum of cost_i times the hinges of the pairs */
-    double least;   /* least margin of a pair */
+    double hinge;   /* sum of cost_i times the hinges of the pairs, at their most */
+    double least;   /* least margin of a pair that is left by rounding */
     double size;    /* sum of |a| */
     double stretch; /* a may be multiplied by this at least without passing the bounds */
 } balance;
 
-static void add_sample(const gmo_qp *qp, int64_t sample, balance *sums) {
+/* `noise`: what rounding may make of a margin. */
+static void add_sample(const gmo_qp *qp, int64_t sample, double noise, balance *sums) {
     const gmo_qp_problem *problem = &qp->problem;
     const double *s = qp->all + sample * problem->q, *a = qp->a + sample * problem->q;
     const uint8_t *relevant = problem->relevant + sample * problem->q;
@@ -227,7 +228,7 @@ static void add_sample(const gmo_qp *qp, int64_t sample, balance *sums) {
     }
     for (int32_t g = 0; g < problem->n_groups; g++) {
         gmo_pairs pairs = pairs_of(qp, sample, g);
-        double least, hinge = gmo_pairs_hinge(&pairs, qp->s, 1, &least), total = 0, most_up = 0, most_down = 0;
+        double least, hinge = gmo_pairs_hinge(&pairs, qp->s, 1 + noise, &least), total = 0, most_up = 0, most_down = 0;
         for (int32_t k = pairs.first; k < pairs.last; k++) {
             total += relevant[k] ? a[k] : 0;
             most_up = relevant[k] && a[k] > most_up ? a[k] : most_up;
@@ -235,7 +236,7 @@ static void add_sample(const gmo_qp *qp, int64_t sample, balance *sums) {
         }
         sums->total += total;
         sums->hinge += hinge > 0 ? pairs.cost * hinge : 0;
-        sums->least = fmin(sums->least, least);
+        sums->least = fmin(sums->least, least - noise);
         if (most_up * most_down > 0)
             sums->stretch = fmin(sums->stretch, pairs.cost * total / (most_up * most_down));
     }
@@ -253,7 +254,7 @@ gmo_status gmo_qp_evaluate(gmo_qp *qp) {
     balance sums = {.least = INFINITY, .stretch = INFINITY};
     read_all(qp);
     for (int64_t i = 0; i < qp->n_order; i++)
-        add_sample(qp, qp->order[i], &sums);
+        add_sample(qp, qp->order[i], 2 * ROUNDING * qp->largest, &sums);
     if (!isfinite(sums.norm) || !isfinite(sums.total))
         return GMO_ERR_NUMERIC;
     double error = ROUNDING * sums.size * qp->largest, left = 0;

@@ -229,7 +229,7 @@ double gmo_pairs_capacity(const gmo_pairs *pairs, const double *a, int32_t up, i
     return most > 0 ? most : 0;
 }
 
-double gmo_pairs_hinge(const gmo_pairs *pairs, const double *s, double scale, double *least) {
+double gmo_pairs_hinge(const gmo_pairs *pairs, const double *s, double target, double *least) {
     double sum = 0;
     *least = INFINITY;
     for (int32_t k = pairs->first; k < pairs->last; k++)
@@ -238,7 +238,7 @@ double gmo_pairs_hinge(const gmo_pairs *pairs, const double *s, double scale, do
             if (pairs->relevant[l])
                 continue;
             *least = margin < *least ? margin : *least;
-            sum += scale * margin < 1 ? 1 - scale * margin : 0;
+            sum += margin < target ? target - margin : 0;
         }
     return sum;
 }

@@ -34,7 +34,7 @@ void gmo_pairs_solve(const gmo_pairs *pairs, const double *t, double kappa, doub
 /* The largest x by which a_up may grow while a_down falls. */
 double gmo_pairs_capacity(const gmo_pairs *pairs, const double *a, int32_t up, int32_t down);
 
-/* Sum over pairs of max(0, 1 - scale (s_k - s_l)); *least: out, least s_k - s_l, INFINITY without pairs. */
-double gmo_pairs_hinge(const gmo_pairs *pairs, const double *s, double scale, double *least);
+/* Sum over pairs of max(0, target - (s_k - s_l)); *least: out, least s_k - s_l, INFINITY without pairs. */
+double gmo_pairs_hinge(const gmo_pairs *pairs, const double *s, double target, double *least);
 
 #endif

@@ -114,7 +114,8 @@ static void hinges_by_hand(void) {
     double least, s[] = {2, 1.5, 0, 3};
     CHECK_NEAR(gmo_pairs_hinge(&pairs, s, 1, &least), 0.5);
     CHECK_NEAR(least, 0.5);
-    CHECK(gmo_pairs_hinge(&pairs, s, 2, &least) == 0);
+    CHECK_NEAR(gmo_pairs_hinge(&pairs, s, 2, &least), 2);
+    CHECK(gmo_pairs_hinge(&pairs, s, 0.5, &least) == 0);
     pairs.last = 1;
     CHECK(gmo_pairs_hinge(&pairs, s, 1, &least) == 0 && isinf(least));
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -151,6 +153,61 @@ def test_unusable_kernels_are_refused() -> None:
         RankSVMClassifier(kernel="poly", degree=100_000, coef0=1.0).fit(X, Y)
 
 
+def test_asymmetry_and_indefiniteness_show_without_the_whole_matrix() -> None:
+    X, Y = problem(1, n=60)
+    few: dict[str, Any] = {"C": 0.1, "max_iter": 300, "random_state": 0}
+
+    def lopsided(a: Any, b: Any) -> Any:
+        return a @ b.T + 0.1 * (a[:, :1] > b[:, 0])
+
+    for cache_size in (1024, 1e-3):
+        with pytest.raises(ValueError, match="not symmetric"):
+            RankSVMClassifier(kernel=lopsided, cache_size=cache_size, **few).fit(X, Y)
+        with pytest.warns(UserWarning, match="not positive semi-definite"):
+            model = RankSVMClassifier(
+                kernel=lambda a, b: np.tanh(0.5 * a @ b.T - 0.3), cache_size=cache_size, **few
+            ).fit(X, Y)
+        assert np.isnan(model.duality_gap_)
+
+
+@pytest.mark.parametrize("answer", [sparse.csr_array, np.ma.masked_array, lambda k: k * 1j, lambda k: k.astype(str)])
+def test_a_kernel_function_returns_real_numbers(answer: Callable[[Any], Any]) -> None:
+    X, Y = problem(1, n=30)
+    with pytest.raises(TypeError, match="must return a dense array of real numbers; it returned"):
+        RankSVMClassifier(kernel=lambda a, b: answer(a @ b.T)).fit(X, Y)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+@pytest.mark.parametrize("C", [1e8, 1e10, 1e13])
+def test_the_primal_bound_holds_where_rounding_decides_the_hinges(scale: float, C: float) -> None:
+    rng = np.random.RandomState(2)
+    X = rng.randn(40, 5) * scale
+    Y = (X @ rng.randn(5, 3) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = RankSVMClassifier(C, random_state=0, max_iter=3000).fit(X, Y)
+    assert exact_primal(model, X, Y) <= model.primal_objective_ * (1 + 1e-12)
+
+
+def exact_primal(model: RankSVMClassifier, X: Any, Y: Any) -> float:
+    """The objective in rational numbers."""
+    rows = [[Fraction(value) for value in row] for row in X.tolist()]
+    w = [
+        [sum(Fraction(a) * row[f] for a, row in zip(own, rows, strict=True)) / 2 for f in range(X.shape[1])]
+        for own in model.dual_coef_.tolist()
+    ]
+    total = sum((value * value for own in w for value in own), Fraction(0))
+    for row, relevant in zip(rows, Y, strict=True):
+        scores = [
+            sum(a * x for a, x in zip(own, row, strict=True)) + Fraction(b)
+            for own, b in zip(w, model.intercept_.tolist(), strict=True)
+        ]
+        pairs = pairs_of(relevant)
+        hinges = sum((max(Fraction(0), 1 - scores[k] + scores[j]) for k, j in pairs), Fraction(0))
+        total += Fraction(model.C) * hinges / len(pairs) if pairs else 0
+    return float(total)
+
+
 @pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("model", [RankSVMClassifier, BinarySVMClassifier])
 def test_a_callable_cannot_change_the_rows(model: type, rows: Callable[[Any], Any]) -> None:
@@ -163,7 +220,75 @@ def test_a_callable_cannot_change_the_rows(model: type, rows: Callable[[Any], An
 
     with pytest.raises(ValueError, match="read-only"):
         model(kernel=scaling).fit(given, Y)
-    assert (given == rows(X)).sum() == X.size
+    assert np.array_equal(np.asarray(given @ np.eye(X.shape[1])), X)
+
+
+KERNELS_OF_ROWS: list[dict[str, Any]] = [
+    {"kernel": "linear"},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0},
+    {"kernel": "rbf", "gamma": 0.5},
+    {"kernel": lambda a, b: (a @ b.T).toarray() if sparse.issparse(a) else a @ b.T},
+]
+
+
+@pytest.mark.parametrize("settings", KERNELS_OF_ROWS)
+@pytest.mark.parametrize("label_set", ["threshold", "size"])
+@pytest.mark.parametrize("model", [RankSVMClassifier, BinarySVMClassifier])
+def test_new_rows_may_be_dense_or_sparse_whatever_the_training_rows_were(
+    model: type, label_set: str, settings: dict[str, Any]
+) -> None:
+    X, Y = problem(1, n=40)
+    X = np.where(np.abs(X) < 0.4, 0.0, X)
+    forms = [X, sparse.csr_matrix(X), sparse.csc_array(X), sparse.csr_array(X)]
+    for training in forms[:2]:
+        fitted = model(label_set=label_set, **settings).fit(training, Y)
+        expected = fitted.decision_function(training)
+        for form in forms:
+            np.testing.assert_allclose(fitted.decision_function(form), expected, rtol=1e-12, atol=1e-12)
+            assert np.array_equal(fitted.predict(form), fitted.predict(training))
+
+
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("model", [RankSVMClassifier, BinarySVMClassifier])
+def test_rbf_sees_distances_alone(model: type, rows: Callable[[Any], Any]) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = np.round(rng.normal(size=(60, 4)), 6), rng.random((60, 3)) < 0.4
+    far = X + 2.0**30  # adds without rounding beyond 1e-7
+    near = far - 2.0**30
+    settings: dict[str, Any] = {"C": 10, "kernel": "rbf", "gamma": 0.25, "random_state": 0}
+    scores = model(**settings).fit(rows(far), Y).decision_function(rows(far))
+    expected = model(**settings).fit(near, Y).decision_function(near)
+    np.testing.assert_allclose(scores, expected, atol=1e-9)
+
+
+def test_rows_that_are_too_large_are_refused_in_prediction_too() -> None:
+    X, Y = problem(1, n=30)
+    for model in (RankSVMClassifier(kernel="poly"), BinarySVMClassifier(kernel="poly")):
+        model.fit(X, Y)
+        with pytest.raises(ValueError, match="scores of some rows are NaN or infinite"):
+            model.predict(X * 1e155)
+
+
+@pytest.mark.parametrize("model", [RankSVMClassifier, BinarySVMClassifier])
+def test_a_fit_leaves_nothing_of_the_fit_before(model: type) -> None:
+    X, Y = problem(1, n=30)
+    again = model(kernel="linear").fit(X, Y).set_params(kernel="precomputed").fit(X @ X.T, Y)
+    assert not hasattr(again, "coef_")
+    assert not hasattr(again, "support_vectors_")
+    fitted = model(kernel="rbf").fit(X, Y)
+    expected = fitted.decision_function(X)
+    assert np.array_equal(fitted.set_params(kernel="linear").decision_function(X), expected)
+
+
+def test_rows_whose_flags_are_outdated_are_put_in_order() -> None:
+    X, Y = problem(1, n=30)
+    both = sparse.csr_matrix(np.hstack([X, X]))
+    parts = both.data, both.indices % X.shape[1], both.indptr  # every entry stands twice
+    twice = sparse.csr_matrix(parts, shape=X.shape)
+    twice.has_canonical_format = twice.has_sorted_indices = True
+    plain = RankSVMClassifier(kernel="rbf", random_state=0).fit(2 * X, Y)
+    model = RankSVMClassifier(kernel="rbf", gamma=plain._kernel.gamma, random_state=0).fit(twice, Y)
+    np.testing.assert_allclose(model.decision_function(2 * X), plain.decision_function(2 * X), rtol=1e-9)
 
 
 def test_nan_is_refused() -> None:
