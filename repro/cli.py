@@ -42,7 +42,7 @@ def main(config: DictConfig) -> float:
             " ".join(str(record["identity"][key]) for key in ("dataset", "model", "protocol", "seed")),
             scores["metric"],
             scores["test"],
-            " (optimistic: early stopping saw the test rows)" if scores["optimistic"] else "",
+            " (optimistic: fitting or stopping saw these rows)" if scores["optimistic"] else "",
             "" if record["best_round"] is None else f" at round {record['best_round']}",
             store.record_path(identifier),
         )

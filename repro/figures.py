@@ -339,7 +339,7 @@ def label_regions(
             for start, end in lines:
                 axes.plot(*zip(start, end, strict=True), color="black", linewidth=1)
             axes.scatter(X[:, 0], X[:, 1], s=14, c=[colours[code] for code in own], edgecolors="black", linewidths=0.5)
-            axes.set(title=title, xticks=[0, 1], yticks=[0, 1], xlim=(0, 1), ylim=(0, 1))
+            axes.set(title=title, xticks=[0, 1], yticks=[0, 1], xlim=(0, 1), ylim=(0, 1), xlabel="x1", ylabel="x2")
         patches = [Patch(color=colours[code], label=_set_name(code, names)) for code in shown]
         figure.legend(handles=patches, ncols=min(4, len(patches)), loc="outside lower center")
         return _rendered(figure)

@@ -18,7 +18,7 @@ from repro.store import RunStore, StoreError, run_id
 Runner = Callable[..., dict[str, Any]]
 """``runner(config, models_dir=folder)`` gives a run record; `repro.run.run_cell`, or a quick one in tests."""
 
-_MISTAKES = (DatasetError, StoreError, HydraException, OmegaConfBaseException, ValueError, TypeError)
+_MISTAKES = (DatasetError, StoreError, HydraException, OmegaConfBaseException, ValueError, TypeError, OSError)
 
 
 def complete(config: DictConfig, store: RunStore, runner: Runner) -> bool:

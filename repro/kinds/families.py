@@ -10,7 +10,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from repro import paired_rows, significance
-from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, rows_of
+from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, pipe_table, rows_of
 from repro.metrics import METRICS
 from repro.run import ROW_METRIC
 from repro.significance_report import ALPHA, probability
@@ -21,7 +21,8 @@ LEGEND = """\
 The best value of each score in bold. Every protocol uses the test rows once: *cross_validated* chose on three folds of
 the training rows and fitted on all of them, *holdout* stopped on a fifth of them, which took no part in the fit. Label
 sets: a threshold that is learned from the scores (machines), positive scores (BoosTexter, sigmoids), scores above 1/2
-(squared error, frequencies). Boosted trees have one setting for all, kernel machines one kernel: neither family was
+(squared error, frequencies). `boostexter_1000` and `label_frequency` have nothing left to choose: they are fitted on
+all training rows. Boosted trees have one setting for all, kernel machines one kernel: neither family was
 tuned further."""
 COMPARED = f"""\
 Ranking loss of each method less that of {{reference}}, on the same test rows; above 0 {{reference}} is better. The
@@ -99,7 +100,7 @@ def scores_markdown(table: pd.DataFrame) -> str:
         rounds = _DASH if math.isnan(row["best_round"]) else f"{row['best_round']:.0f}"
         rows.append([*cells, row["choice"] or _DASH, rounds, _seconds(row["train_seconds"]), row["note"]])
     head = ["model", "protocol", *LABEL_SCORES.values(), "chosen", "rounds used", "train s", "note"]
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def _best(metric: str, values: pd.Series) -> float:

@@ -10,13 +10,12 @@ import pandas as pd
 from hydra.utils import instantiate
 from numpy.typing import NDArray
 from omegaconf import OmegaConf
-from tabulate import tabulate
 
 import datasets
 from datasets.ranksvm_toy import BOUNDARIES
 from repro import figures
 from repro.fitting import fit_model
-from repro.kinds.base import Evidence, Page, all_scores, image, rows_of
+from repro.kinds.base import Evidence, Page, all_scores, image, pipe_table, rows_of
 from repro.metrics import hamming_loss
 from repro.plan import Cell
 
@@ -32,7 +31,7 @@ a linear regression of the inputs says, rounded. The paper has a size predictor 
 Binary-SVM's sets are made."""
 PICTURE = """\
 Predicted label sets of seed {seed}, whose points have the colours of their own sets; the lines part the true sets (that
-x1 + x2 = 1 parts labels 2 and 3 is assumed). Drawn from models fitted once more; above each, its Hamming loss."""
+x1 + x2 = 1 parts labels 2 and 3 is assumed). Drawn from models fitted once more."""
 
 
 def pages(evidence: Evidence) -> list[Page]:
@@ -106,7 +105,7 @@ def toy_markdown(table: pd.DataFrame) -> str:
             share, ranking = f"{100 * row['all_right']:.0f} %", f"{row['label_ranking_loss']:.3f}"
         published = "–" if pd.isna(row["published"]) else f"{row['published']:.2f}"
         rows.append([row["model"], row["label_sets"], row["n_seeds"], loss, share, ranking, published, row["note"]])
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def draw(cells: Iterable[Cell]) -> dict[str, bytes]:
@@ -127,5 +126,5 @@ def _fit_and_predict(cell: Cell, data: datasets.Dataset, points: NDArray[np.int6
     middles = (np.arange(SIDE, dtype=np.float32) + 0.5) / SIDE
     x1, x2 = np.meshgrid(middles, middles)
     predicted = model.predict_labels(np.column_stack([x1.ravel(), x2.ravel()]))
-    title = f"{cell.model}, {cell.settings['label_sets'].replace('_', ' ')}\n{loss:.3f}"
+    title = f"{cell.model}, {cell.settings['label_sets'].replace('_', ' ')}\nHamming loss {loss:.3f}"
     return title, np.asarray(predicted).reshape(SIDE, SIDE, -1)
