@@ -68,7 +68,7 @@ def read_labels(y: Any) -> Labels:
     if dimensions == 2:
         labels = _from_matrix(y)
         is_named = labels.form == "matrix" and hasattr(y, "columns")
-        return replace(labels, classes=np.asarray(y.columns)) if is_named else labels
+        return replace(labels, classes=_names(y)) if is_named else labels
     if dimensions != 1:
         raise ValueError(f"y has {dimensions} dimensions; expected {_FORMS}.")
     rows = _rows_with_collections(y)
@@ -77,8 +77,17 @@ def read_labels(y: Any) -> Labels:
     return _from_matrix(np.asarray(rows)) if _is_matrix(rows) else _from_sets(rows)
 
 
+def _names(y: Any) -> NDArray[Any]:
+    names = np.asarray(y.columns)
+    if not y.columns.is_unique:
+        raise ValueError(f"y has several columns of one name: {names.tolist()}; name every label once.")
+    return names
+
+
 def encode_like(y: Any, classes: NDArray[Any]) -> Indicator:
     """The indicator matrix of label sets y in the columns of a fitted ``classes``.
+
+    Columns of a frame go by their names; by their places where ``classes`` are 0 .. n_labels - 1.
 
     Raises
     ------
@@ -89,7 +98,8 @@ def encode_like(y: Any, classes: NDArray[Any]) -> Indicator:
     if labels.form == "matrix":
         if labels.indicator.shape[1] != len(classes):
             raise ValueError(f"y has {labels.indicator.shape[1]} columns, but training had {len(classes)} labels.")
-        return labels.indicator
+        if not hasattr(y, "columns") or np.array_equal(classes, np.arange(len(classes))):
+            return labels.indicator
     position = {label: column for column, label in enumerate(classes.tolist())}
     unknown = [label for label in labels.classes.tolist() if label not in position]
     if unknown:

@@ -50,12 +50,12 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class CallableKernel:
-    """A function of two sets of rows, which it cannot change, that returns their kernel matrix."""
+    """A function of two sets of rows that returns their kernel matrix."""
 
     function: Callable[[Any, Any], Any]
 
     def block(self, X: Any, Y: Any, *, threads: int) -> FloatArray:
-        answer = self.function(_read_only(X), _read_only(Y))
+        answer = self.function(X.copy(), Y.copy())  # they may be the user's own array, and functions may change them
         is_dense = not sparse.issparse(answer) and not isinstance(answer, np.ma.MaskedArray)
         if not is_dense or np.asarray(answer).dtype.kind not in "biuf":
             kind = f"{type(answer).__name__} of {getattr(answer, 'dtype', 'other values')}"
@@ -76,15 +76,6 @@ class CallableKernel:
         return np.concatenate(blocks)
 
 
-def _read_only(X: Any) -> Any:
-    """The rows without the right to change them: they may be the user's own array."""
-    if sparse.issparse(X):
-        return type(X)((_read_only(X.data), _read_only(X.indices), _read_only(X.indptr)), shape=X.shape)
-    view = X.view()
-    view.flags.writeable = False
-    return view
-
-
 def make_kernel(kernel: Any, X: Any, *, degree: int, gamma: Any, coef0: float) -> Kernel:
     """The kernel of an estimator's parameters; ``gamma`` may be "scale" or "auto", as in scikit-learn's SVC."""
     if callable(kernel):
@@ -99,8 +90,15 @@ def _gamma_value(gamma: Any, X: Any) -> float:
         return 1 / int(X.shape[1])
     if gamma != "scale":
         return float(gamma)
-    variance = float(X.multiply(X).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var())
+    variance = _variance(X) if sparse.issparse(X) else float(X.var())
     return 1 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
+
+
+def _variance(X: Any) -> float:
+    """The variance of all entries of a CSR matrix, those that are not stored too."""
+    size = X.shape[0] * X.shape[1]
+    mean = X.data.sum() / size
+    return float((np.square(X.data - mean).sum() + (size - X.data.size) * mean**2) / size)
 
 
 def is_linear(kernel: Kernel | None) -> bool:

@@ -53,8 +53,10 @@ def find_groups(relevant: NDArray[np.uint8]) -> LabelGroups:
     return LabelGroups(group.astype(np.int32), order, start, above)
 
 
-def separate_groups(groups: LabelGroups, scores: FloatArray, relevant: NDArray[np.uint8]) -> FloatArray:
-    """Biases, one value a group, that rank all pairs across groups with a margin of at least 1.
+def separate_groups(
+    groups: LabelGroups, scores: FloatArray, relevant: NDArray[np.uint8], margin: float = 1.0
+) -> FloatArray:
+    """Biases, one value a group, that rank all pairs across groups with a margin of at least ``margin``.
 
     They are 0 where the scores do so already, else as small as they can be, downwards from the topmost groups.
 
@@ -64,6 +66,7 @@ def separate_groups(groups: LabelGroups, scores: FloatArray, relevant: NDArray[n
     scores : float64 array of shape (n, q)
         Of the training rows, with the biases within groups.
     relevant : 0/1 array of shape (n, q)
+    margin : float
 
     Returns
     -------
@@ -82,7 +85,7 @@ def separate_groups(groups: LabelGroups, scores: FloatArray, relevant: NDArray[n
     while ready:  # every group after all that are above it
         g = ready.pop()
         for h in np.flatnonzero(groups.above[g]):
-            offsets[h] = min(offsets[h], offsets[g] + (low[:, g] - high[:, h]).min() - 1)
+            offsets[h] = min(offsets[h], offsets[g] + (low[:, g] - high[:, h]).min() - margin)
             waiting[h] -= 1
             if waiting[h] == 0:
                 ready.append(int(h))

@@ -61,10 +61,11 @@ class SizeRule:
 
     def predict(self, scores: FloatArray, X: Any) -> BoolArray:
         sizes = np.asarray(self.estimator.predict(X))
-        if sizes.shape != (len(scores),) or not np.isfinite(sizes).all():
+        is_real = sizes.dtype.kind in "biuf"
+        if not is_real or sizes.shape != (len(scores),) or not np.isfinite(sizes).all():
             raise ValueError(
                 f"size_estimator must predict a finite number for each row, shape ({len(scores)},); its answer has "
-                f"shape {sizes.shape} and {int((~np.isfinite(sizes)).sum())} values that are NaN or infinite."
+                f"type {sizes.dtype}, shape {sizes.shape}" + (" and NaN or infinite values." if is_real else ".")
             )
         return best_labels(scores, np.clip(np.rint(sizes), 0, scores.shape[1]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,8 +51,8 @@ class BinarySVMClassifier(MultiLabelClassifier):
         the variance of the training rows in the kernel's feature space. Labels that cannot be separated then take up to
         ``max_iter`` steps each: minutes from some hundred rows on.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
-        "poly" is (gamma x.y + coef0)^degree. A callable gets two sets of rows (float64, dense or CSR as X was,
-        read-only) and returns their kernel matrix.
+        "poly" is (gamma x.y + coef0)^degree. A callable gets two sets of rows (float64, dense or CSR as X was;
+        copies) and returns their kernel matrix.
     degree : int, default=3
     gamma : {"scale", "auto"} or float, default="scale"
         Of "poly" and "rbf"; "scale" is 1 / (m * X.var()), "auto" 1 / m.
@@ -63,6 +64,7 @@ class BinarySVMClassifier(MultiLabelClassifier):
     cache_size : float, default=500
         MB. If the kernel matrix of the training rows (8 n^2 bytes) fits, it is computed once for all labels; otherwise
         the solver of each label computes rows of it and keeps so many MB. The matrix of a callable is always whole.
+        libsvm's own RBF values lose digits where rows are far from the origin relative to their spread: centre X.
     label_set : {"threshold", "size", "none"}, default="threshold"
         How scores become sets: labels above a threshold that is linear in the scores (section 4 of the paper), as many
         of the best labels as ``size_estimator`` says, or not at all.
@@ -180,9 +182,10 @@ class BinarySVMClassifier(MultiLabelClassifier):
 
     def _svc(self, **changes: Any) -> SVC:
         """An SVC of this kernel and C. What C and gamma stand for is known from the training rows."""
+        kernel = self._kernel
         settings = {
             "C": self._bound,
-            "kernel": self.kernel,
+            "kernel": partial(kernel.block, threads=1) if isinstance(kernel, CallableKernel) else self.kernel,
             "degree": self.degree,
             "gamma": getattr(self._kernel, "gamma", 1.0),
             "coef0": self.coef0,

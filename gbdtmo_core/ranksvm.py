@@ -32,6 +32,7 @@ from gbdtmo_core._multilabel import MultiLabelClassifier
 FloatArray = NDArray[np.float64]
 
 _SAMPLE_ROWS = 256  # of training rows, where kernel values are not all at hand: their mean is the origin
+_ROUNDING = 1e-14  # of scores, relative to the largest that they are summed from
 _WORK_OF_A_CALL = 3e7  # score updates between two looks at interrupts: less than a second
 
 
@@ -52,7 +53,7 @@ class RankSVMClassifier(MultiLabelClassifier):
         numpy.inf is the hard margin.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         x.y, (gamma x.y + coef0)^degree, exp(-gamma |x - y|^2); or kernel values instead of X; or a function of two sets
-        of rows (float64, dense or CSR as X was, read-only) that returns their kernel matrix.
+        of rows (float64, dense or CSR as X was; copies) that returns their kernel matrix.
     degree : int, default=3
     gamma : {"scale", "auto"} or float, default="scale"
         Of "poly" and "rbf"; "scale" is 1 / (m * X.var()), "auto" 1 / m.
@@ -174,7 +175,10 @@ class RankSVMClassifier(MultiLabelClassifier):
         if is_linear(self._kernel):
             self.coef_ = np.ascontiguousarray(_times(X.T, 0.5 * self.dual_coef_.T).T)
         scores = self._scores(X) if values.gram is None else values.gram @ (0.5 * self.dual_coef_.T) + self.intercept_
-        offsets = separate_groups(groups, scores, indicator)
+        # A little above 1: the certificate counts these pairs as ranked, whatever rounding makes of their scores.
+        sums = 0.5 * np.abs(self.dual_coef_).sum(axis=1)
+        largest = float(np.max(np.abs(scores)) + np.max(sums) * np.max(values.diagonal))
+        offsets = separate_groups(groups, scores, indicator, margin=1 + _ROUNDING * largest)
         self.intercept_ += offsets
         scores += offsets
         self.margin_ = _least_margin(self.dual_coef_, scores, self.intercept_, indicator)

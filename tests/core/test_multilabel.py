@@ -102,6 +102,18 @@ def test_matrices_are_one(form: str) -> None:
     assert model.score(X, MATRICES[form]) == accuracy_score(Y, expected.predict(X))
 
 
+def test_columns_of_frames_go_by_their_names() -> None:
+    frame = pd.DataFrame(Y, columns=NAMES)
+    model = LeastSquares().fit(X, frame)
+    shuffled = frame[[NAMES[2], NAMES[0], NAMES[3], NAMES[1]]]
+    assert model.score(X, shuffled) == model.score(X, frame) == model.score(X, Y)
+    assert LeastSquares().fit(X, Y).score(X, frame) == model.score(X, Y)
+    with pytest.raises(ValueError, match="labels that training had not: \\['wrong'\\]"):
+        model.score(X, frame.rename(columns={NAMES[1]: "wrong"}))
+    with pytest.raises(ValueError, match="several columns of one name"):
+        LeastSquares().fit(X, frame.rename(columns={NAMES[1]: NAMES[0]}))
+
+
 @pytest.mark.parametrize("form", SETS)
 def test_sets_are_their_matrix(form: str) -> None:
     expected = LeastSquares().fit(X, Y)

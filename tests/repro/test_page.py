@@ -25,6 +25,7 @@ from repro.plan import Plan, make_plan
 from repro.report import publish
 from repro.store import RunStore, StoreError
 
+PAPERS = ("https://arxiv.org/", "https://proceedings.neurips.cc/")
 PROTOCOLS = ("paper", "holdout")
 SPLITS = ("full", "restricted-2")
 LOADING = {
@@ -152,7 +153,7 @@ def test_links_lead_somewhere(parsed: Parsed, project_root: Path) -> None:
     inside = {href[1:] for href in parsed.hrefs if href.startswith("#")}
     assert inside <= set(parsed.ids)
     outside = {href for href in parsed.hrefs if not href.startswith("#")}
-    files = {href.partition("#")[0] for href in outside if not href.startswith("https://arxiv.org/")}
+    files = {href.partition("#")[0] for href in outside if not href.startswith(PAPERS)}
     assert all((project_root / "results" / file).exists() for file in files), sorted(files)
 
 
