@@ -29,7 +29,7 @@ from repro.progress import Display, Forecast
 from repro.provenance import ROOT, usable_cpus
 from repro.published import published_records
 from repro.report import RESULTS, PublishError, write_tables
-from repro.run import run_cell
+from repro.run import ROW_METRIC, run_cell
 from repro.store import RunStore, StoreError
 
 if TYPE_CHECKING:
@@ -223,10 +223,14 @@ def _outcome(cell: Cell, exit_code: int, log: Path, store: RunStore, forecast: F
 
 
 def _score(scores: Mapping[str, Any]) -> str:
-    """Show the score on validation rows where there are some: who watches a sweep may be choosing a setting."""
+    """Show the score on validation rows where there are some: who watches a sweep may be choosing a setting.
+
+    Of label sets the ranking loss of the test rows too, since their reported metric looks at the first label alone.
+    """
     if scores["validation"] is not None:
         return f"validation {scores['metric']} {scores['validation']:.5f}"
-    return f"{scores['metric']} {scores['test']:.5f}"
+    ranking = scores["all"].get(ROW_METRIC)
+    return f"{scores['metric']} {scores['test']:.5f}" + ("" if ranking is None else f", {ROW_METRIC} {ranking:.5f}")
 
 
 def _names(text: str) -> list[str]:

@@ -266,3 +266,9 @@ def test_a_grid_ends_with_its_choice_at_one_parent_run(tmp_path: Path, monkeypat
         assert parent.data.tags["chosen.learning_rate"] == str(rows.loc[rows["chosen"], "learning_rate"].item())
         files = {Path(file.path).suffix for file in client.list_artifacts(parent.info.run_id, "summary")}
         assert files == {".md", ".csv", ".json", ".png", ".svg"}
+
+
+def test_a_line_of_label_sets_names_the_ranking_loss_too() -> None:
+    scores = {"metric": "top1_accuracy", "validation": None, "test": 0.75, "all": {"label_ranking_loss": 0.21}}
+    assert sweep._score(scores) == "top1_accuracy 0.75000, label_ranking_loss 0.21000"
+    assert sweep._score({**scores, "all": {}}) == "top1_accuracy 0.75000"
