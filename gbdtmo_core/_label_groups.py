@@ -53,9 +53,7 @@ def find_groups(relevant: NDArray[np.uint8]) -> LabelGroups:
     return LabelGroups(group.astype(np.int32), order, start, above)
 
 
-def separate_groups(
-    groups: LabelGroups, scores: FloatArray, relevant: NDArray[np.uint8], margin: float = 1.0
-) -> FloatArray:
+def separate_groups(groups: LabelGroups, scores: FloatArray, relevant: NDArray[np.uint8], margin: float) -> FloatArray:
     """Biases, one value a group, that rank all pairs across groups with a margin of at least ``margin``.
 
     They are 0 where the scores do so already, else as small as they can be, downwards from the topmost groups.

@@ -32,7 +32,7 @@ from gbdtmo_core._multilabel import MultiLabelClassifier
 FloatArray = NDArray[np.float64]
 
 _SAMPLE_ROWS = 256  # of training rows, where kernel values are not all at hand: their mean is the origin
-_ROUNDING = 1e-14  # of scores, relative to the largest that they are summed from
+_ROUNDING = 1e-14  # as in csrc/bounds.c: of scores, relative to the largest that they are summed from
 _WORK_OF_A_CALL = 3e7  # score updates between two looks at interrupts: less than a second
 
 

@@ -123,13 +123,18 @@ static double sparse_distance(const gmo_features *x, int64_t x_row, const gmo_fe
     return sum;
 }
 
-/* One row of x, spread out in `spread` (all 0 before and after) for products, with all rows of y. */
+/* One row of x with all rows of y; for products it is spread out in `spread`, all 0 before and after. */
 static void sparse_row(bool distances, const gmo_features *x, int64_t row, const gmo_features *y, double *spread,
                        double *out) {
+    if (distances) {
+        for (int64_t j = 0; j < y->n_rows; j++)
+            out[j] = sparse_distance(x, row, y, j);
+        return;
+    }
     for (int64_t i = x->row_start[row]; i < x->row_start[row + 1]; i++)
         spread[x->columns[i]] = x->values[i];
     for (int64_t j = 0; j < y->n_rows; j++)
-        out[j] = distances ? sparse_distance(x, row, y, j) : sparse_product(y, j, spread);
+        out[j] = sparse_product(y, j, spread);
     for (int64_t i = x->row_start[row]; i < x->row_start[row + 1]; i++)
         spread[x->columns[i]] = 0;
 }
