@@ -194,8 +194,9 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     plan : Plan
         The whole experiment.
     store : RunStore
-        Whose records are published. A table made from another experiment's records (``records_of``) is made from the
-        published ones instead, so that what is published agrees; they are not published twice.
+        Whose records are published, together with those published before that it lacks, so that a part can be added
+        anywhere. A table made from another experiment's records (``records_of``) is made from the published ones
+        instead, so that what is published agrees; they are not published twice.
     folder : Path
         The published results.
     stated : mapping
@@ -219,6 +220,8 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     source = plan.table.get("records_of")
     if source:
         store = PublishedStore(store.root, published_records(folder, source))
+    elif _made_from_lines(plan):
+        store = PublishedStore(store.root, published_records(folder, plan.name), local=True)
     stated = {
         **(_published_reasons(folder / f"{source}.json") if source else {}),
         **_published_reasons(folder / f"{plan.name}.json"),
@@ -238,6 +241,11 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     written = write_tables(plan, store, folder, stated)
     write_atomically(records_path(folder, plan.name), lines)
     return [*written, records_path(folder, plan.name)]
+
+
+def _made_from_lines(plan: Plan) -> bool:
+    """Tell whether the tables need nothing that published lines leave out, which are curves and saved models."""
+    return plan.table["kind"] != "first_trees" and not any(cell.config["curves"] for cell in plan.cells)
 
 
 def _forget_old_notes(plan: Plan, store: RunStore) -> None:
