@@ -1,4 +1,4 @@
-"""Groups the runs of a Hydra multirun: one parent run in MLflow for each data set and model, tables at the end."""
+"""Hydra hooks: check a request; give a multirun its parent runs in MLflow, one a data set and model, and tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from repro.job import mistakes_in_one_line
+from repro.plan import make_plan, refuse_unread
 from repro.provenance import ROOT
-from repro.store import RunStore
+from repro.store import RunStore, check_runs_dir
 from repro.tracking import SWEEP_VARIABLE, Mirror
 
 log = logging.getLogger(__name__)
@@ -20,8 +22,13 @@ log = logging.getLogger(__name__)
 class GroupRuns(Callback):
     """Names the sweep to its jobs by the environment, which the workers of any launcher inherit."""
 
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        """Refuse a wrong request before Hydra makes a folder for it."""
+        _check_request(config)
+
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Name the sweep: the experiment, or what was asked for."""
+        _check_request(config)
         os.environ[SWEEP_VARIABLE] = sweep_name(config)
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
@@ -34,9 +41,14 @@ class GroupRuns(Callback):
         mirror.try_end()
 
 
+def _check_request(config: DictConfig) -> None:
+    with mistakes_in_one_line():
+        refuse_unread(config.hydra.overrides.task)
+        check_runs_dir(config.runs_dir)
+
+
 def _write_tables(config: DictConfig, store: RunStore, mirror: Mirror) -> None:
     # Here, since a single run loads this module, too.
-    from repro.plan import make_plan
     from repro.report import write_tables
     from repro.sweep import finish_parents
 

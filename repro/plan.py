@@ -20,13 +20,13 @@ from repro.fitting import refusal
 from repro.provenance import ROOT
 from repro.run import hyperparameters
 from repro.run import identity as identity_of
-from repro.store import run_id
+from repro.store import RUNS_DIR, StoreError, check_runs_dir, run_id
 
 CONF = ROOT / "conf"
 KINDS_FOLDER = ROOT / "repro" / "kinds"
-RUNS_DIR = "results/runs"
 _ROLES = ("dataset", "model", "protocol", "seed")
 _ESTIMATOR = "model.estimator."
+_ADDED_TO = ("model", "table", "hydra")
 _NEUTRAL = ("n_jobs", "runs_dir")  # overrides that leave every run what it is
 WITHOUT_RUNS = ("sizes", "split_kinds")
 """Kinds of table that are made from the data or the library alone."""
@@ -146,10 +146,11 @@ def make_plan(
     """
     _check_names("experiment", [experiment])
     try:
+        refuse_unread(overrides)
         return _make_plan(experiment, overrides, datasets, models, seeds)
     except PlanError:
         raise
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, StoreError, ValueError) as error:
         raise PlanError(_one_line([f"experiment={experiment}", *overrides], error)) from error
 
 
@@ -166,7 +167,7 @@ def _make_plan(
         table = _table(experiment, base)
         if table["kind"] in WITHOUT_RUNS:
             _refuse_narrowing(experiment, [*overrides, *datasets, *models], seeds)
-            return Plan(experiment, table, (), (), str(base.runs_dir))
+            return Plan(experiment, table, (), (), check_runs_dir(base.runs_dir))
         own = _sweep_values(base)
         asked = {**own, **_swept(overrides)}
         for role, names in (("dataset", datasets), ("model", models)):
@@ -192,7 +193,7 @@ def _make_plan(
         table=table,
         cells=tuple(cells),
         narrowed=tuple(_narrowing(own, asked, overrides)),
-        runs_dir=str(base.runs_dir),
+        runs_dir=check_runs_dir(base.runs_dir),
     )
 
 
@@ -235,6 +236,22 @@ def _parse(overrides: Iterable[str]) -> list[Any]:
         return list(OverridesParser.create().parse_overrides(overrides))
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise PlanError(_one_line(overrides, error)) from error
+
+
+def refuse_unread(overrides: Iterable[str]) -> None:
+    """Refuse ``+key=value`` for a key that nothing reads; of models, `repro.run.hyperparameters` looks closer.
+
+    Raises
+    ------
+    PlanError
+        That names the key, and what to write instead.
+    """
+    for override in _parse(overrides):
+        if override.is_add() and override.key_or_group.partition(".")[0] not in _ADDED_TO:
+            raise PlanError(
+                f"{override.input_line}: nothing reads {override.key_or_group}; a key that exists is changed without "
+                f"the +, and keys are added below {', '.join(_ADDED_TO)} alone"
+            )
 
 
 def _constant(overrides: Iterable[str]) -> list[str]:

@@ -26,6 +26,8 @@ import psutil
 from repro import provenance
 
 SCHEMA = 1
+RUNS_DIR = "results/runs"
+"""Where the store is by default, relative to the project."""
 _TRACEBACK_LINES = 30
 _ROOM_BYTES = 64 * 2**20
 _NUMBER = (int, float)
@@ -60,6 +62,19 @@ RUN_SHAPE: Shape = {
 
 class StoreError(RuntimeError):
     """A record cannot be read or written; the message says which, why, and what to do."""
+
+
+def check_runs_dir(value: object) -> str:
+    """Return a config's ``runs_dir``, the root of the store relative to the project.
+
+    Raises
+    ------
+    StoreError
+        If it names no folder: records would land in the project itself.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise StoreError(f"runs_dir must name the folder of the run store, such as {RUNS_DIR}, not {value!r}")
+    return value
 
 
 def run_id(identity: Mapping[str, Any]) -> str:

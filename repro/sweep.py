@@ -24,13 +24,13 @@ from filelock import FileLock, Timeout
 import datasets
 from repro import workers
 from repro.job import Runner, complete_in_process
-from repro.plan import RUNS_DIR, Cell, Plan, PlanError, make_plan
+from repro.plan import Cell, Plan, PlanError, make_plan
 from repro.progress import Display, Forecast
 from repro.provenance import ROOT, usable_cpus
 from repro.published import published_records
 from repro.report import RESULTS, PublishError, write_tables
 from repro.run import ROW_METRIC, run_cell
-from repro.store import RunStore, StoreError
+from repro.store import RUNS_DIR, RunStore, StoreError
 
 if TYPE_CHECKING:
     from repro.tracking import Mirror

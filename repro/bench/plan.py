@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from repro.bench.shapes import is_at_hand
 from repro.provenance import ROOT, library_versions
-from repro.store import run_id
+from repro.store import StoreError, check_runs_dir, run_id
 
 CONF = ROOT / "conf"
 RELEASED_LIBRARY = "GBDTMO_RELEASED_LIB"
@@ -150,7 +150,7 @@ def make_bench_plan(
                 for name, group in chosen.items()
                 for cell in _cells(name, group, base.bench, overrides, shapes, models)
             ]
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, StoreError) as error:
         raise BenchError(f"{experiment} {' '.join(overrides)}: {' '.join(str(error).split())}") from error
     if not cells:
         raise BenchError(f"nothing of {experiment} is left to measure: no group has these shapes and models")
@@ -159,7 +159,7 @@ def make_bench_plan(
         kind=str(base.table.kind),
         cells=tuple(cells),
         narrowed=tuple(_narrowing(overrides, shapes, models, groups)),
-        runs_dir=str(base.runs_dir),
+        runs_dir=check_runs_dir(base.runs_dir),
         titles={cell.shape: cell.config["dataset"]["title"] for cell in cells},
     )
 

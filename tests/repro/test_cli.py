@@ -84,6 +84,8 @@ def test_a_failed_cell_is_noted_and_told(project_root: Path, tmp_path: Path) -> 
         (("+model.estimator.learningrate=0.2",), "learningrate"),
         (("+model.learning_rate=0.2",), "a hyper-parameter is model.estimator.learning_rate"),
         (("model.estimator.max_depth=abc",), "abc"),
+        (("+bogus=1",), "nothing reads bogus"),
+        (("-m", "+bogus=1,2"), "nothing reads bogus"),
         (("seed=null",), "seed must be a whole number"),
         (("dataset.name=iris",), "iris"),
         (("-m", "model.estimator.learning_rate=-1,-2", "hydra/launcher=joblib"), "learning_rate"),
@@ -99,3 +101,12 @@ def test_a_mistake_is_told_in_one_line(
     assert last.startswith("error: ")
     assert message in last
     assert RunStore(tmp_path).identifiers() == []
+
+
+@pytest.mark.parametrize("arguments", [("runs_dir=",), ("runs_dir=null",), ("-m", "runs_dir=")])
+def test_runs_need_a_folder(project_root: Path, arguments: tuple[str, ...]) -> None:
+    """With none, Hydra's folder would be /hydra, and the records would land in the project."""
+    done = call(project_root, *arguments)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: runs_dir must name the folder of the run store, such as ")
+    assert not (project_root / "records").exists()

@@ -110,6 +110,8 @@ def test_the_leaf_budget_follows_the_swept_depth() -> None:
         ({"models": ["gbdt"]}, "no model named gbdt; there are .*catboost, gbdt_mo"),
         ({"seeds": 0}, "at least 1"),
         ({"overrides": ["model.estimator.no_such=1"]}, "no_such"),
+        ({"overrides": ["+bogus=1"]}, r"\+bogus=1: nothing reads bogus"),
+        ({"overrides": ["runs_dir="]}, "runs_dir must name the folder"),
         ({"overrides": ["a=[1"]}, "a="),
         ({"overrides": ["seed=null"]}, "seed must be a whole number"),
         ({"overrides": ["seed=-1,0"]}, "seed must be a whole number .* not '-1'"),
