@@ -60,13 +60,14 @@ def check_values(y: Any, name: str = "y") -> NDArray[np.float64]:
     return np.asarray(values, np.float64)
 
 
-def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
-    """Class labels (n,) of any kind, or a 0/1 indicator matrix (n, q), q >= 2."""
+def check_labels(y: Any, name: str = "y", *, listed_once: bool = False) -> NDArray[Any]:
+    """Class labels (n,) of any kind, or a 0/1 indicator matrix (n, q), q >= 2; ``listed_once``: a list of classes."""
     _refuse_missing(y, name)
     labels = check_array(y, dtype=None, ensure_2d=False, ensure_min_features=0, input_name=name)
     if labels.ndim == 1 or labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
-        check_classification_targets(labels)
+        # Labels that all differ make scikit-learn warn that they may be numbers to be regressed on.
+        check_classification_targets(np.repeat(labels, 2) if listed_once else labels)
         if labels.dtype.kind in "mM" and np.isnat(labels).any():
             raise ValueError(f"{name} has missing values (NaT); drop those rows.")
         return np.asarray(labels)
@@ -91,7 +92,7 @@ def collect_classes(labels: NDArray[Any], extra: NDArray[Any] | None, classes: A
                 "classes that exist, pass all of them as fit(..., classes=[...])."
             )
         return seen
-    listed = check_labels(classes, "classes")
+    listed = check_labels(classes, "classes", listed_once=True)
     if listed.ndim != 1:
         raise ValueError(f"classes must be a list of labels; got shape {listed.shape}.")
     _require_same_kind(labels, listed, "classes")

@@ -149,6 +149,13 @@ def test_a_class_missing_from_the_training_part() -> None:
     assert not np.any(model.predict(X) == 1)
 
 
+def test_a_list_of_many_classes_is_not_taken_for_numbers(recwarn: pytest.WarningsRecorder) -> None:
+    """scikit-learn warns of a column whose values nearly all differ, as those of a list of classes do."""
+    model = GBDTMOClassifier(**FAST).fit(X, LABELS, classes=range(30))
+    assert len(model.classes_) == 30
+    assert not recwarn.list
+
+
 def test_a_class_seen_only_in_the_validation_rows_joins_the_classes() -> None:
     present = LABELS != 1
     model = GBDTMOClassifier(**FAST).fit(X[present], LABELS[present], eval_set=(X, LABELS))
