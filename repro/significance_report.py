@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from repro import figures, ranks, significance, tables
+from repro.pipe_table import pipe_table
 
 REFERENCE = "gbdt_mo"
 TRIALS = 10
@@ -188,7 +188,7 @@ def _compared_markdown(group: pd.DataFrame) -> str:
                 row["note"],
             ]
         )
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def _with_metric(row: Mapping[str, Any]) -> str:
@@ -244,7 +244,7 @@ def _ranking_markdown(means: ranks.MeanScores, ranking: ranks.Ranking) -> str:
             tests = [f"{own['difference']:+.2f}", *(probability(p) for p in p_values)]
         rows.append([str(model), f"{rank:.2f}", *tests])
     head = ["method", "mean rank", f"behind {REFERENCE}", "p Nemenyi", f"p against {REFERENCE}", "Holm"]
-    return "\n\n".join([" ".join(lines), tabulate(rows, head, tablefmt="pipe", disable_numparse=True)])
+    return "\n\n".join([" ".join(lines), pipe_table(rows, head)])
 
 
 def _ranking_dict(means: ranks.MeanScores, ranking: ranks.Ranking) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def _confidence_markdown(compared: pd.DataFrame) -> str:
             row += [_signed(own, "difference"), probability(own["confidence"])]
             row += [probability(own["unpaired_confidence"]), probability(own["corrected_confidence"])]
         rows.append([*row, "; ".join(dict.fromkeys(group["note"][group["note"] != ""]))])
-    return tabulate(rows, [*head, "note"], tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, [*head, "note"])
 
 
 def _pairs_markdown(compared: pd.DataFrame) -> str:
@@ -366,7 +366,7 @@ def _pairs_markdown(compared: pd.DataFrame) -> str:
         for implied, ours, p in (("implied_pair_sd", "sd", "pair_p"), ("implied_model_sd", "model_sd", "model_p")):
             own += [tables.format_score(row["metric"], row[key]) for key in (implied, ours)] + [probability(row[p])]
         rows.append(own)
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def _dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
+
+from repro.pipe_table import pipe_table
 
 POINTS = 0.3
 """Accuracies match within this many percentage points ..."""
@@ -243,7 +244,7 @@ def comparison_markdown(table: pd.DataFrame) -> str:
             cells += [_number(row[f"{protocol}_best_round"], 0), _number(row[f"{protocol}_train_seconds"], 1)]
             cells += [_number(row[f"{protocol}_seconds_a_round"], 4)] if timed else []
         rows.append([*cells, str(row["note"]).replace("|", "\\|").replace("\n", " ")])
-    return tabulate(rows, [*head, "note"], tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, [*head, "note"])
 
 
 def _with_metric(row: dict[str, Any]) -> str:
@@ -340,7 +341,7 @@ def grid_markdown(table: pd.DataFrame, settings: Sequence[str]) -> str:
         if row["chosen"]:
             cells = [f"**{cell}**" for cell in cells]
         rows.append([*cells, row["note"]])
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def _plain(row: dict[str, Any], kind: str) -> str:

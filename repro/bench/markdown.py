@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from repro.bench.frames import OURS, needed_mb
+from repro.pipe_table import pipe_table
 from repro.tables import format_score, in_paper_units
 
 EMPTY = "–"
@@ -20,7 +20,7 @@ PARTS = ("histogram", "split", "partition", "gradient", "leaf", "rest")
 
 def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> str:
     """Return a Markdown table."""
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def number(value: Any, digits: int = 3) -> str:

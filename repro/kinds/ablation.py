@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
 from repro import tables
 from repro.kinds import curves
 from repro.kinds.base import Evidence, Page, paired, rows_of, signed_difference
+from repro.pipe_table import pipe_table
 
 MODELS = {"complete": "gbdt_mo", "released": "gbdt_mo_released"}
 LEGEND = """\
@@ -132,7 +132,7 @@ def summary_markdown(table: pd.DataFrame) -> str:
         difference = signed_difference(row["metric"], row["difference"], row["standard_error"])
         cells = [_title(row), row["protocol"], row["n_seeds"], share, _numbers(row, "leaves"), score, difference]
         rows.append([*cells, _numbers(row, "best_round"), _numbers(row, "reach"), row["note"]])
-    return tabulate(rows, [*head, "rounds to the lesser score", "note"], tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, [*head, "rounds to the lesser score", "note"])
 
 
 def rounds_markdown(table: pd.DataFrame, rounds: Sequence[int]) -> str:
@@ -143,7 +143,7 @@ def rounds_markdown(table: pd.DataFrame, rounds: Sequence[int]) -> str:
         for row in rows_of(table)
     ]
     head = ["data set", "protocol", *(f"round {number}" for number in rounds)]
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def _title(row: Mapping[str, Any]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from repro import tables
 from repro.plan import Plan
@@ -29,12 +28,6 @@ LABEL_SCORES = {
     "one_error": "One-error",
 }
 """The four scores of label sets that Elisseeff and Weston report, with their titles."""
-
-
-def pipe_table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
-    """Write a Markdown table whose last column holds notes, without that column where there is none."""
-    width = len(head) if any(row[-1] for row in rows) else len(head) - 1
-    return tabulate([row[:width] for row in rows], head[:width], tablefmt="pipe", disable_numparse=True)
 
 
 @dataclass(frozen=True)

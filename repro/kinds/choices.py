@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from repro import figures, tables
 from repro.kinds.base import Evidence, Page, image, rows_of
+from repro.pipe_table import pipe_table
 
 LEGEND = """\
 Learning rate / depth. *ours*: best mean validation score over the seeds among all points of the grid; test scores took
@@ -122,7 +122,7 @@ def choices_markdown(table: pd.DataFrame) -> str:
         "test at published",
         "at ours",
     ]
-    return tabulate(rows, [*head, "like it", "points × seeds", "note"], tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, [*head, "like it", "points × seeds", "note"])
 
 
 def _setting(row: dict[str, Any], name: str) -> str:

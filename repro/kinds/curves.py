@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
 from repro import figures, tables
 from repro.kinds.base import Evidence, Page, image, rows_of
+from repro.pipe_table import pipe_table
 
 PARTS = ("test", "train")
 FINE, COARSE = 200, 10  # the CSV has each of the first rounds, then every tenth, and the last
@@ -112,4 +112,4 @@ def fixed_markdown(fixed: pd.DataFrame) -> str:
         title = f"{row['dataset']} ({tables.metric_title(row['metric'])})"
         rows.append([title, row["model"], *cells[:-1], f"{cells[-1]} at {row['last_round']}", row["n_seeds"]])
     head = ["data set", "model", *(f"round {number}" for number in rounds), "last", "n"]
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)

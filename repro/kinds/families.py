@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from repro import paired_rows, significance
-from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, pipe_table, rows_of
+from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, rows_of
 from repro.metrics import METRICS
+from repro.pipe_table import pipe_table
 from repro.run import ROW_METRIC
 from repro.significance_report import ALPHA, probability
 
@@ -124,7 +124,7 @@ def compared_markdown(table: pd.DataFrame, reference: str) -> str:
         won = f"{row['wins']:.0f} of {row['wins'] + row['losses']:.0f}"
         rows.append([row["model"], f"{row['n']:.0f}", interval, won, _p(row["p_holm"]), _p(row["wilcoxon_p_holm"])])
     head = ["against", "n", f"ranking loss less that of {reference}", "won", "p of t", "p of Wilcoxon"]
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def _p(value: float) -> str:

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from repro import tables
 from repro.kinds.base import Evidence, Page, paired, rows_of, signed_difference
+from repro.pipe_table import pipe_table
 
 PROTOCOLS = ("paper", "holdout")
 LEGEND = """\
@@ -95,7 +95,7 @@ def protocol_cost_markdown(table: pd.DataFrame) -> str:
         cells += [signed_difference(metric, row["difference"], row["standard_error"]), f"{100 * row['relative']:+.1f}"]
         cells += [signed_difference(metric, row["optimism"], row["optimism_error"]), _rounds(row), row["note"]]
         rows.append(cells)
-    return tabulate(rows, HEAD, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, HEAD)
 
 
 def _rounds(row: dict[str, Any]) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
-from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, pipe_table, rows_of
+from repro.kinds.base import LABEL_SCORES, Evidence, Page, all_scores, chosen_text, rows_of
 from repro.metrics import METRICS
+from repro.pipe_table import pipe_table
 
 FIT, CHOSEN = "published_fit", "cross_validated"
 WITHIN = 0.01
@@ -196,7 +196,7 @@ def fits_markdown(cells: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> 
             solver = record.get("solver", {})
             rows.append([*own, *(_fact(solver.get(name)) for name in ("duality_gap", "epochs", "n_support"))])
     head = ["model", "degree", "rounds", "protocol", "chosen", "train s", "all fits s", "duality gap", "epochs"]
-    return tabulate(rows, [*head, "support rows"], tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, [*head, "support rows"])
 
 
 def _fact(value: float | None) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 import datasets
 from repro.kinds.base import Evidence, Page, rows_of
+from repro.pipe_table import pipe_table
 
 COLUMNS = ["n_train", "n_test", "n_features", "n_outputs", "task"]
 LEGEND = """\
@@ -68,7 +68,7 @@ def sizes_markdown(table: pd.DataFrame) -> str:
             cells.append(own if own == theirs else f"{own} ({theirs})")
         rows.append([row["dataset"], *cells, row["note"]])
     head = ["data set", "training rows", "test rows", "features", "outputs", "task", "note"]
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, head)
 
 
 def _text(value: Any) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
 from gbdtmo_core import GBDTMORegressor, Tree
 from repro import figures
 from repro.kinds.base import Evidence, Page, image, rows_of
+from repro.pipe_table import pipe_table
 
 TOP_K = 2
 X = np.array([[1.0], [2.0], [3.0], [4.0]])
@@ -35,7 +35,7 @@ def pages(evidence: Evidence) -> list[Page]:
     rows = [
         [row["kind"], row["samples"], *(f"{row[f'output_{j}'] + 0.0:.3g}" for j in (1, 2, 3))] for row in rows_of(table)
     ]
-    text = tabulate(rows, ["split", "samples", "output 1", "2", "3"], tablefmt="pipe", disable_numparse=True)
+    text = pipe_table(rows, ["split", "samples", "output 1", "2", "3"])
     return [Page(name, f"{image(name, 'the three kinds of split')}\n\n{text}\n\n{LEGEND}", table, drawn)]
 
 

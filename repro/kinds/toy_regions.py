@@ -15,8 +15,9 @@ import datasets
 from datasets.ranksvm_toy import BOUNDARIES
 from repro import figures
 from repro.fitting import fit_model
-from repro.kinds.base import Evidence, Page, all_scores, image, pipe_table, rows_of
+from repro.kinds.base import Evidence, Page, all_scores, image, rows_of
 from repro.metrics import hamming_loss
+from repro.pipe_table import pipe_table
 from repro.plan import Cell
 
 SIDE = 200

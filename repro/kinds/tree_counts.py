@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from repro.kinds.base import Evidence, Page, rows_of
+from repro.pipe_table import pipe_table
 
 LEGEND = """\
 Trees that prediction adds at the best round, mean ± sample standard deviation over n seeds. Where each class or output
@@ -70,7 +70,7 @@ def tree_counts_markdown(table: pd.DataFrame) -> str:
                 text += f" (n={row[f'{protocol}_n_seeds']})"
             cells += [text, _number(row[f"{protocol}_ratio"], 2)]
         rows.append([*cells, row["note"]])
-    return tabulate(rows, [*head, "note"], tablefmt="pipe", disable_numparse=True)
+    return pipe_table(rows, [*head, "note"])
 
 
 def _number(value: float, digits: int) -> str:
