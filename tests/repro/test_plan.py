@@ -12,7 +12,7 @@ from repro.plan import Plan, PlanError, make_plan
 from repro.run import identity
 from repro.store import run_id
 
-PAPER_SEEDS = {"student_por": 10, "yeast": 10, "mnist": 1, "mnist_inpainting": 1, "caltech101": 10}
+PAPER_SEEDS = {"student_por": 10, "yeast": 10, "mnist": 1, "mnist_inpainting": 1, "caltech101": 10, "nus_wide": 1}
 FEWER_SEEDS = {("caltech101", "xgboost_vector"): 2}  # hours of training
 MODELS = ["gbdt_mo", "gbdt_so", "gbdt_sparse", "xgboost", "xgboost_vector", "lightgbm"]
 
