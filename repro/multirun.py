@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class GroupRuns(Callback):
-    """Names the sweep to its jobs by the environment, which the workers of any launcher inherit."""
+    """Checks a request, and names a sweep to its jobs by the environment, which workers of any launcher inherit."""
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         """Refuse a wrong request before Hydra makes a folder for it."""
