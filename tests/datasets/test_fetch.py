@@ -113,6 +113,28 @@ def test_unreachable_host_is_asked_once(server: Server, monkeypatch) -> None:
     assert asked == [f"{dead.url}/a", f"{server.url}/a", f"{server.url}/b"]
 
 
+def test_what_was_tried_is_told_of_every_origin(cache: Path) -> None:
+    dead = Server()
+    dead.close()
+    archive = Url(f"{dead.url}/set.zip", ("inner.zip", "file.bin"))
+    file = DataFile("set/file.bin", SHA256, (archive, Url(f"{dead.url}/file.bin")))
+    with pytest.raises(datasets.MissingDataError) as caught:
+        locate("set", ((file,),))
+    for part in (
+        f"{archive.label}: ConnectionError",
+        f"{dead.url}/file.bin: not tried, {archive.host} was out of reach",
+        f"{dead.url}/set.zip (unpack inner.zip, then file.bin)  or  {dead.url}/file.bin",
+    ):
+        assert part in str(caught.value)
+
+
+def test_no_network_helps_a_set_that_is_not_public(cache: Path) -> None:
+    with pytest.raises(datasets.MissingDataError, match="no place to download it from") as caught:
+        locate("set", ((data_file(),),))
+    assert "set/file.bin  from  a copy you have" in str(caught.value)
+    assert "Try again" not in str(caught.value)
+
+
 def test_second_form_is_used_when_the_first_cannot_be_had_whole(server: Server, cache: Path) -> None:
     server.routes["/a"] = server.routes["/other"] = serve(BODY)
     first = [data_file(f"{server.url}/{n}", path=f"set/{n}") for n in "ab"]
