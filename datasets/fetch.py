@@ -261,7 +261,7 @@ def _explain(
     if is_public:
         lines.append("Try again with a network, or" if download else "Downloading is switched off: allow it, or")
     else:
-        lines.append("There is no place to download it from:")
+        lines.append("Nothing of it can be downloaded here:")
     lines.append(f"get these files and put them under the folder named by {DATA_VARIABLE} as")
     groups = []
     for files in alternatives:

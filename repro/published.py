@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from repro.store import RunStore, unseal
+from repro.store import RunStore, StoreError, json_object, unseal
+
+_REMEDY = "Restore the published file, or publish it again."
 
 
 def published_records(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -16,12 +18,24 @@ def published_records(folder: Path, name: str) -> list[dict[str, Any]]:
     Raises
     ------
     StoreError
-        If one was changed after it was published.
+        If the file is not as it was published: a line was changed, cut off or doubled.
     """
     path = records_path(folder, name)
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    remedy = "Restore the published file, or publish it again."
-    return [unseal(json.loads(line), f"line {n} of {path}", remedy) for n, line in enumerate(lines, 1)]
+    if not path.exists():
+        return []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}. {_REMEDY}") from error
+    records, seen = [], dict[str, int]()
+    for number, line in enumerate(lines, 1):
+        where = f"line {number} of {path}"
+        record = unseal(json_object(line, where, _REMEDY), where, _REMEDY)
+        first = seen.setdefault(json.dumps(record.get("cell"), sort_keys=True), number)
+        if first != number:
+            raise StoreError(f"{where} holds the same cell as line {first}. {_REMEDY}")
+        records.append(record)
+    return records
 
 
 def records_path(folder: Path, name: str) -> Path:

@@ -297,15 +297,25 @@ def _lines(folder: Path, plan: Plan, store: RunStore, recorded: Sequence[Cell]) 
             f"{len(lost)} cells published in {path.name} have no record here ({shown}); publishing would lose them. "
             "Run them first: a narrowed or partial run never overwrites a published table."
         )
-    return "".join(_text(seal({"cell": cell.key, **_compact(store.read(cell.run_id))})) + "\n" for cell in recorded)
+    return "".join(
+        _text(seal({"cell": cell.key, **_compact(store.read(cell.run_id), plan.table)})) + "\n" for cell in recorded
+    )
 
 
 def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _compact(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key != "history"}
+def _compact(record: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the curves, but for what they are on test rows after the rounds that the table shows."""
+    bare = {key: value for key, value in record.items() if key != "history"}
+    if "rounds" not in table:
+        return bare
+    at_rounds = {}
+    for metric in table.get("metrics", [record["scores"]["metric"]]):
+        curve = record["history"].get(f"test.{metric}", [])
+        at_rounds[metric] = {str(number): curve[number - 1] for number in table["rounds"] if number <= len(curve)}
+    return bare | {"at_rounds": at_rounds}
 
 
 def _published_reasons(sidecar: Path) -> dict[str, str]:

@@ -21,6 +21,7 @@ def write_with_sidecar(
     records: Iterable[Mapping[str, Any]],
     about: Mapping[str, Any],
     drawings: Mapping[str, bytes] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> Path:
     """Write ``<name>.md``, ``<name>.csv``, any drawings, and ``<name>.json``.
 
@@ -35,6 +36,8 @@ def write_with_sidecar(
         What the sidecar says first.
     drawings : mapping of str to bytes, optional
         Files beside the table, by their ending.
+    files : mapping of str to bytes, optional
+        Further files, by their name.
 
     Returns
     -------
@@ -44,6 +47,7 @@ def write_with_sidecar(
     records = list(records)
     contents = {f"{name}.md": markdown.encode(), f"{name}.csv": csv.encode()}
     contents |= {f"{name}.{ending}": drawing for ending, drawing in (drawings or {}).items()}
+    contents |= files or {}
     for file, content in contents.items():
         write_atomically(folder / file, content)
     code = provenance.code_version()

@@ -96,7 +96,7 @@ def seal(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unseal(record: Mapping[str, Any], where: str, remedy: str) -> dict[str, Any]:
-    """Return a record without its digest, after comparing them; one from before there were digests is taken as it is.
+    """Return a record without its digest, after comparing them.
 
     Parameters
     ----------
@@ -111,7 +111,9 @@ def unseal(record: Mapping[str, Any], where: str, remedy: str) -> dict[str, Any]
         If the record is not what was written.
     """
     bare = {key: value for key, value in record.items() if key != "digest"}
-    if "digest" in record and record["digest"] != _digest(bare):
+    if "digest" not in record:
+        raise StoreError(f"{where} carries no digest, so that nothing tells whether it is as it was written. {remedy}")
+    if record["digest"] != _digest(bare):
         raise StoreError(f"{where} was changed after it was written: it does not have its digest. {remedy}")
     return bare
 
@@ -343,12 +345,25 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise StoreError(f"there is no {path}; the run has not been recorded") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"cannot read {path}: {error}") from error
+    return json_object(text, str(path), "Delete it to run the cell again.")
+
+
+def json_object(text: str, where: str, remedy: str) -> dict[str, Any]:
+    """Parse one JSON object with finite numbers.
+
+    Raises
+    ------
+    StoreError
+        If it is something else; the message begins with `where` and ends with `remedy`.
+    """
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise StoreError(
-            f"{path} is not whole JSON ({error}); it was not written by this program. Delete it to run the cell again."
-        ) from error
+        value = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{where} is not whole JSON ({error}): this program did not write it so. {remedy}") from error
     if not isinstance(value, dict):
-        raise StoreError(f"{path} holds a {type(value).__name__}, not an object; delete it to run the cell again")
+        raise StoreError(f"{where} holds a {type(value).__name__}, not an object. {remedy}")
     return value
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")

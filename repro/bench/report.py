@@ -160,6 +160,7 @@ def write_report(plan: BenchPlan, root: Path, folder: Path) -> list[Path]:
     list of Path
     """
     evidence = gather(plan, bench_store(root))
+    drawn = _drawings(plan, evidence)
     text, csv = _CONTENTS[plan.kind](plan, evidence)
     path = write_with_sidecar(
         folder,
@@ -168,11 +169,13 @@ def write_report(plan: BenchPlan, root: Path, folder: Path) -> list[Path]:
         csv=csv.to_csv(index=False, lineterminator="\n"),
         records=[record for _, record in evidence.measured],
         about=_about(plan, evidence),
+        files=drawn,
     )
-    return [path, *_write_drawings(folder, plan, evidence)]
+    return [path, *(folder / file for file in drawn)]
 
 
-def _write_drawings(folder: Path, plan: BenchPlan, evidence: Evidence) -> Iterator[Path]:
+def _drawings(plan: BenchPlan, evidence: Evidence) -> dict[str, bytes]:
+    """Return the drawings by their files' names."""
     name, drawn = plan.experiment, {}
     if plan.kind == "figure5" and len(evidence.compared):
         made_up = set(evidence.compared.loc[evidence.compared["synthetic"], "shape"])
@@ -182,10 +185,7 @@ def _write_drawings(folder: Path, plan: BenchPlan, evidence: Evidence) -> Iterat
         drawn = figures.growth_bars(evidence.growth[evidence.growth["variant"] != "base"], promises.GROWTH)
     elif plan.kind == "ranksvm_scaling":
         drawn = figures.log_log_panels(scaling.panels(scaling.solve_frame(evidence.measured)))
-    for ending, content in drawn.items():
-        path = folder / f"{name}.{ending}"
-        write_atomically(path, content)
-        yield path
+    return {f"{name}.{ending}": content for ending, content in drawn.items()}
 
 
 def _about(plan: BenchPlan, evidence: Evidence) -> dict[str, Any]:

@@ -27,7 +27,8 @@ def pages(evidence: Evidence) -> list[Page]:
     described = {name: describe(data) for name, data in loaded.items()}
     table = sizes(evidence.plan.table["datasets"], described, reasons, evidence.published())
     data = {name: {"source": one.source, "sha256": one.sha256} for name, one in loaded.items()}
-    return [Page(evidence.plan.name, f"{sizes_markdown(table)}\n\n{LEGEND}", table, data=data)]
+    text = f"{sizes_markdown(table)}\n\n{LEGEND}"
+    return [Page(evidence.plan.name, text, table, data=data, about={"sizes": described})]
 
 
 def describe(data: datasets.base.Dataset) -> dict[str, Any]:

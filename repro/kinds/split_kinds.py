@@ -36,7 +36,8 @@ def pages(evidence: Evidence) -> list[Page]:
         [row["kind"], row["samples"], *(f"{row[f'output_{j}'] + 0.0:.3g}" for j in (1, 2, 3))] for row in rows_of(table)
     ]
     text = pipe_table(rows, ["split", "samples", "output 1", "2", "3"])
-    return [Page(name, f"{image(name, 'the three kinds of split')}\n\n{text}\n\n{LEGEND}", table, drawn)]
+    text = f"{image(name, 'the three kinds of split')}\n\n{text}\n\n{LEGEND}"
+    return [Page(name, text, table, drawn, about={"leaves": rows_of(table)})]
 
 
 def stump(*, top_k: int | None, top_k_mode: str = "restricted") -> Tree:

@@ -22,7 +22,11 @@ _NAMING = {"dataset", "shape", "model", "protocol", "against", "split", "where",
 """Columns, and swept settings beside them, that say what a row is of."""
 _IN_HEADS = ("dataset", "shape", "threads")
 """What a column's title says of its numbers; a method named there is what others are compared with."""
-_NO_RESULT = {"note", "must be", "by Tables I and II", "k", "task", "n", "what"}
+_NO_RESULT = {"note", "must be", "by Tables I and II", "k", "task", "what"}
+_FROM_TABLE5 = "published difference"
+"""Columns that start so are made from the published values of Table V."""
+_SHARES = "Where gbdt_mo's round goes"
+"""The section of the benchmark in which *split* is a part of a round, and not a kind of split."""
 _BENCH_GROUPS = {
     "What must hold": (),
     "This machine": ("limit",),
@@ -55,8 +59,9 @@ class RowLinks:
         self._head = [_name(title) for title in head]
         self._is_paper = section.startswith("Published")
         self._section = self._mentioned(section)
+        self._has_shares = section.startswith(_SHARES)
         if "group" in file.fields:
-            self._section["group"] = _bench_groups(section) & frozenset(file.fields["group"])
+            self._section["group"] = _bench_groups(section, head) & frozenset(file.fields["group"])
         named_models = [named["model"] for title in head if "model" in (named := self._mentioned(title))]
         self._reference = named_models[0] if named_models else frozenset([REFERENCE])
         self._columns: list[dict[str, frozenset[str]]] = []
@@ -64,7 +69,7 @@ class RowLinks:
         for title in head:
             named = self._mentioned(title)
             protocol = named.get("protocol", protocol)  # named in one column, it holds for those after it
-            own = frozenset([title]) if title in file.fields.get("protocol", []) else protocol
+            own = frozenset(title.split()) & frozenset(file.fields.get("protocol", [])) or protocol
             self._columns.append({**{field: named[field] for field in _IN_HEADS if field in named}, "protocol": own})
 
     def of(self, cells: Sequence[str]) -> list[str | None]:
@@ -81,7 +86,7 @@ class RowLinks:
             if self._is_naming(name):
                 own |= self._named(name, cell)
         return [
-            self._address(name, column, own) if re.search(r"\d", cell) and not self._is_naming(name) else None
+            self._address(name, column, own) if self._is_result(name, cell) else None
             for name, cell, column in zip(self._head, plain, self._columns, strict=True)
         ]
 
@@ -90,13 +95,27 @@ class RowLinks:
     ) -> str | None:
         if name in _NO_RESULT:
             return None
-        is_published = name.startswith(("published", "Table ", "Tables ")) and "protocol" not in self._mentioned(name)
+        is_published = re.match(r"published\b|Tables? ", name) and "protocol" not in self._mentioned(name)
         if is_published or "implied" in name or self._is_paper:
-            return self._paper or None
+            return self._paper_file(name, own) or None
         facts = {**self._section, **own, **{field: values for field, values in column.items() if values}}
         return f"#{self._file.anchor_of(facts)}"
 
+    def _paper_file(self, name: str, own: Mapping[str, frozenset[str]]) -> str:
+        """Return the file of published values; not every column is from the table's own."""
+        if name.startswith(_FROM_TABLE5):
+            return self._paper.replace("table12", "table5")
+        if own.get("variant") == frozenset(["full"]):  # seconds without a choice of outputs are Table VIII's
+            return self._paper.replace("table6", "table8")
+        return self._paper
+
+    def _is_result(self, name: str, cell: str) -> bool:
+        is_nothing = name == "n" and cell == "0"  # of no runs
+        return bool(re.search(r"\d", cell)) and not self._is_naming(name) and not is_nothing
+
     def _is_naming(self, name: str) -> bool:
+        if name == "split" and self._has_shares:
+            return False
         return name in _NAMING or name in self._file.fields
 
     def _named(self, name: str, cell: str) -> dict[str, frozenset[str]]:
@@ -127,8 +146,9 @@ class RowLinks:
             words = [f"{value} protocol"]
         elif field in ("dataset", "model", "shape", "variant", "split"):
             words = [value, value.rpartition("/")[2], self._file.titles.get(value, value)]
+            words += [self._file.sizes.get(value, value), value.removesuffix("_labels")]
         else:
-            return False
+            words = [f"{field} {value}"]
         return any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
 
 
@@ -138,7 +158,9 @@ def _name(title: str) -> str:
     return _KEYS.get(title, underscored if underscored in ("learning_rate", "max_depth") else title)
 
 
-def _bench_groups(section: str) -> frozenset[str]:
+def _bench_groups(section: str, head: Sequence[str]) -> frozenset[str]:
+    if head[0] == "trees":
+        return frozenset(["row"])
     for start, groups in _BENCH_GROUPS.items():
         if section.startswith(start):
             return frozenset(groups)

@@ -96,6 +96,8 @@ def _with_drawings(published: Published, title: str) -> str:
 def _image(drawings: Mapping[str, Path], token: Token) -> str:
     """Return an image as part of the page."""
     stem, title = Path(str(token.attrs["src"])).stem, escape(token.content)
+    if stem not in drawings:  # words of somebody else's, such as a reason given for a gap
+        return str(title)
     path = drawings[stem]
     data = base64.b64encode(path.read_bytes()).decode()
     return (

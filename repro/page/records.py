@@ -94,6 +94,16 @@ class RecordFile:
         described = (record["identity"]["dataset"] for record in self.records())
         return {one["name"]: one["title"] for one in described if isinstance(one, dict) and "title" in one}
 
+    @cached_property
+    def sizes(self) -> dict[str, str]:
+        """How tables write the sizes of benchmark shapes."""
+        described = (record["identity"]["dataset"] for record in self.records())
+        return {
+            one["name"]: f"{one['rows']:,} × {one['features']} → {one['outputs']}"
+            for one in described
+            if isinstance(one, dict) and {"rows", "features", "outputs"} <= set(one)
+        }
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield all records, group by group."""
         return (record for group in self.groups for _, record in group.runs)
@@ -120,7 +130,8 @@ class RecordFile:
         for value in next(iter(self.fields.values()), []):
             groups = [group for group in self.groups if next(iter(group.key.values())) == value]
             rows = [row(record, line) for group in groups for line, record in group.runs]
-            shown = [name for name in rows[0] if any(one[name] != "" for one in rows)]
+            names = dict.fromkeys(name for one in rows for name in one)
+            shown = [name for name in names if any(one.get(name, "") != "" for one in rows)]
             yield {
                 "title": value,
                 "anchor": self.anchor(groups[0].path[:1]),
@@ -182,8 +193,18 @@ def _scored(record: Mapping[str, Any]) -> dict[str, str]:
         "trees": _text(record["n_trees"]),
         "leaves": _text(record["n_leaves"]),
         "rows without a leaf": _share(record["unassigned_fraction"]),
+        **_at_rounds(record),
         "duality gap": _text(record.get("solver", {}).get("duality_gap")),
         "train s": _text(record["seconds"]["train"]),
+    }
+
+
+def _at_rounds(record: Mapping[str, Any]) -> dict[str, str]:
+    """Describe the curves on test rows, from the round that tables show first; a curve may end before the last."""
+    return {
+        f"{metric} after {number}": _text(value)
+        for metric, values in record.get("at_rounds", {}).items()
+        for number, value in values.items()
     }
 
 

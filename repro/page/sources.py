@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pandas as pd
 
 from repro.page.records import RecordFile, record_file
 from repro.published import published_records
+from repro.store import json_object
 
 _SUFFIX = "_records"
 
@@ -79,7 +79,7 @@ def read_results(folder: Path) -> Results:
     """
     names = sorted(path.stem.removesuffix(_SUFFIX) for path in folder.glob(f"*{_SUFFIX}.jsonl"))
     records = {name: record_file(name, published_records(folder, name)) for name in names}
-    sidecars = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+    sidecars = {path.stem: _sidecar(path) for path in sorted(folder.glob("*.json"))}
     for path in folder.glob("*.md"):
         if path.stem not in sidecars:
             raise PageError(f"{path} has no {path.stem}.json that says what it was made from. {_again(path.stem)}")
@@ -88,12 +88,22 @@ def read_results(folder: Path) -> Results:
             name=name,
             markdown=_checked(folder, name, sidecar),
             sidecar=sidecar,
-            drawings=_drawings(folder, name, sidecars),
+            drawings=_drawings(folder, sidecar),
             records=_records_of(name, sidecar, records),
         )
         for name, sidecar in sidecars.items()
     }
     return Results(folder, tables, records)
+
+
+def _sidecar(path: Path) -> dict[str, Any]:
+    try:
+        sidecar = json_object(path.read_text("utf-8"), str(path), _again(path.stem))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PageError(f"cannot read {path}: {error}. {_again(path.stem)}") from error
+    if lacking := {"sha256", "runs", "provenance"} - set(sidecar):
+        raise PageError(f"{path} does not say {', '.join(sorted(lacking))}. {_again(path.stem)}")
+    return sidecar
 
 
 def _again(name: str) -> str:
@@ -111,12 +121,12 @@ def _checked(folder: Path, name: str, sidecar: Mapping[str, Any]) -> str:
     return (folder / f"{name}.md").read_text("utf-8")
 
 
-def _drawings(folder: Path, name: str, sidecars: Mapping[str, Any]) -> dict[str, Path]:
-    """Find a table's images: of its own name, or of its name and more that is no table's."""
+def _drawings(folder: Path, sidecar: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the images that a sidecar names, of each the smaller form."""
     found: dict[str, list[Path]] = {}
-    for path in sorted([*folder.glob(f"{name}*.svg"), *folder.glob(f"{name}*.png")]):
-        if path.stem == name or (path.stem.startswith(f"{name}_") and path.stem not in sidecars):
-            found.setdefault(path.stem, []).append(path)
+    for file in sorted(sidecar["sha256"]):
+        if file.endswith((".svg", ".png")):
+            found.setdefault(Path(file).stem, []).append(folder / file)
     return {stem: min(paths, key=lambda path: path.stat().st_size) for stem, paths in sorted(found.items())}
 
 

@@ -129,7 +129,7 @@ def test_what_was_tried_is_told_of_every_origin(cache: Path) -> None:
 
 
 def test_no_network_helps_a_set_that_is_not_public(cache: Path) -> None:
-    with pytest.raises(datasets.MissingDataError, match="no place to download it from") as caught:
+    with pytest.raises(datasets.MissingDataError, match="Nothing of it can be downloaded") as caught:
         locate("set", ((data_file(),),))
     assert "set/file.bin  from  a copy you have" in str(caught.value)
     assert "Try again" not in str(caught.value)

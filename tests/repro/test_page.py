@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,17 +14,22 @@ from statistics import fmean
 
 import pandas as pd
 import pytest
+from configs import compose_config
 from fake_cells import record_of
 from omegaconf import OmegaConf
 
 from repro.page import findings
 from repro.page.build import make_page
 from repro.page.links import RowLinks
+from repro.page.markup import prose_html
 from repro.page.records import record_file
+from repro.page.records import row as described_run
 from repro.page.sources import PageError, read_results
 from repro.plan import Plan, make_plan
+from repro.published import published_records
 from repro.report import publish
 from repro.store import RunStore, StoreError
+from repro.tables import in_paper_units
 
 PAPERS = ("https://arxiv.org/", "https://proceedings.neurips.cc/")
 PROTOCOLS = ("paper", "holdout")
@@ -249,6 +255,23 @@ POINT = "yeast/gbdt_mo/holdout/0.05/4"
             id="seconds of a split",
         ),
         pytest.param(
+            [{**SPARSE, "shape": "nus_wide_labels"}, {**SPARSE, "variant": "full"}],
+            ["data set", "split", "threads", "s a round", "published, 8 threads"],
+            ["nus_wide*", "restricted 2", "2", "0.544", "1.25"],
+            [None, None, None, "nus_wide_labels/gbdt_mo/sparse/restricted-2/2", "paper.csv"],
+            id="a shape called by the data set whose labels it has",
+        ),
+        pytest.param(
+            [
+                {"dataset": "yeast", "model": "gbdt_mo", "protocol": "paper", "model.estimator.max_bins": b}
+                for b in "48"
+            ],
+            ["data set", "model", "published", "paper protocol"],
+            ["yeast (accuracy %)", "gbdt_mo, max_bins 4", "62.29", "60.85 ± 1.89 (n=10)"],
+            [None, None, "paper.csv", "yeast/gbdt_mo/paper/4"],
+            id="a setting beside the model",
+        ),
+        pytest.param(
             [{"dataset": "yeast", "model": m, **GRID} for m in ("gbdt_mo", "gbdt_so")],
             ["learning rate", "max depth", "validation", "best round", "test", "note"],
             ["**0.05**", "**4**", "**59.02 ± 1.20**", "**30**", "**58.80**", "seed 3 failed"],
@@ -266,7 +289,7 @@ POINT = "yeast/gbdt_mo/holdout/0.05/4"
             [{"dataset": "yeast", "model": "xgboost", "protocol": p} for p in PROTOCOLS],
             ["data set", "model", "n", "paper", "holdout", "difference"],
             ["yeast (accuracy %)", "xgboost", "10", "60.83", "59.37", "+1.46 ± 0.30"],
-            [None, None, None, "yeast/xgboost/paper", "yeast/xgboost/holdout", "yeast/xgboost"],
+            [None, None, "yeast/xgboost", "yeast/xgboost/paper", "yeast/xgboost/holdout", "yeast/xgboost"],
             id="what a protocol is worth",
         ),
         pytest.param(
@@ -281,7 +304,7 @@ POINT = "yeast/gbdt_mo/holdout/0.05/4"
                 "degree",
                 "published",
                 "published_fit protocol",
-                "difference",
+                "published_fit less published",
                 "cross_validated protocol",
                 "chosen",
             ],
@@ -299,7 +322,7 @@ POINT = "yeast/gbdt_mo/holdout/0.05/4"
             [{"dataset": "genes", "model": m, "protocol": "holdout"} for m in ("gbdt_mo", "rank_svm")],
             ["against", "n", "ranking loss less that of rank_svm", "won"],
             ["gbdt_mo", "917", "+0.0100 [+0.0010, +0.0200]", "300 of 500"],
-            [None, None, *["genes"] * 2],
+            [None, *["genes"] * 3],
             id="a difference from the method that the column names",
         ),
         pytest.param(
@@ -317,6 +340,37 @@ def test_where_a_number_leads(
     file = record_file("any", [{"cell": cell, "identity": {"dataset": "any"}} for cell in cells])
     wanted = [path if path in (None, "paper.csv") else f"#records/any/{path}" for path in expected]
     assert RowLinks(file, "paper.csv", "", head).of(row) == wanted
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "paper", "expected"),
+    [
+        (["data set", "split", "published, 8 threads"], ["mnist", "full", "0.790"], "table6", "table8"),
+        (["data set", "split", "published, 8 threads"], ["mnist", "restricted 2", "0.619"], "table6", "table6"),
+        (["data set", "against", "published difference"], ["mnist", "x", "+0.22"], "table12", "table5"),
+        (["data set", "against", "published"], ["mnist", "x", "0.561"], "table12", "table12"),
+    ],
+)
+def test_published_values_lead_to_the_table_that_has_them(
+    head: list[str], row: list[str], paper: str, expected: str
+) -> None:
+    cells = [{**SPARSE, "variant": variant} for variant in ("full", "restricted 2")]
+    file = record_file("any", [{"cell": cell, "identity": {"dataset": "any"}} for cell in cells])
+    assert RowLinks(file, f"paper/{paper}.csv", "", head).of(row)[-1] == f"paper/{expected}.csv"
+
+
+def test_parts_of_a_round_are_results(parsed: Parsed) -> None:
+    rows = [row for row in parsed.rows if row[0].section == "bench" and len(row) > 8 and row[0].text == "mnist"]
+    shares = [cell for row in rows for cell in row if cell.text.endswith(" %")]
+    assert len(shares) >= 12
+    assert all(cell.href.startswith("#records/bench/mnist/gbdt_mo/rounds/") for cell in shares)
+
+
+def test_values_at_fixed_rounds_stand_with_their_run() -> None:
+    curve = {"accuracy": {"10": 0.75, "20": 0.875}, "log_loss": {"10": 1.5}}
+    described = described_run({**record_of(compose_config("seed=0")), "cell": {"seed": 0}, "at_rounds": curve}, 1)
+    assert (described["accuracy after 10"], described["accuracy after 20"]) == ("0.75", "0.875")
+    assert described["log_loss after 10"] == "1.5"
 
 
 def test_differences_link_to_both_sides(parsed: Parsed) -> None:
@@ -402,7 +456,72 @@ def test_a_table_without_its_records_is_refused(folder: Path, made_up: Path) -> 
         make_page(folder, made_up / "docs" / "findings.md")
 
 
+def test_a_line_without_its_digest_is_refused(folder: Path, made_up: Path) -> None:
+    path = folder / "table5_records.jsonl"
+    first, *rest = path.read_text().splitlines(keepends=True)
+    record = json.loads(first)
+    del record["digest"]
+    path.write_text("".join([json.dumps(record) + "\n", *rest]))
+    with pytest.raises(StoreError, match=r"line 1 of .*table5_records\.jsonl carries no digest"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text[:-700], r"line 24 of .*table5_records\.jsonl is not whole JSON"),
+        (lambda text: text.replace(b"\n", b"\n\n", 1), "line 2 of .* is not whole JSON"),
+        (lambda text: b"[]\n" + text, "line 1 of .* holds a list, not an object"),
+        (lambda text: text + text.split(b"\n")[0] + b"\n", "line 25 of .* holds the same cell as line 1"),
+        (lambda text: text.replace(b'"test":0.62', b'"test":NaN', 1), "is not whole JSON .NaN is no JSON number"),
+        (lambda text: b"\xff" + text, "cannot read"),
+    ],
+    ids=["cut off", "empty line", "a list", "doubled", "not finite", "not UTF-8"],
+)
+def test_damaged_lines_are_refused(folder: Path, made_up: Path, damage: Callable[[bytes], bytes], message: str) -> None:
+    path = folder / "table5_records.jsonl"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(StoreError, match=message):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}"])
+def test_a_damaged_sidecar_is_refused(folder: Path, made_up: Path, text: str) -> None:
+    (folder / "table5.json").write_text(text)
+    with pytest.raises((PageError, StoreError), match=r"table5\.json.*make publish EXPERIMENT=table5"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+def test_a_drawing_that_nothing_names_is_left_out(folder: Path, made_up: Path) -> None:
+    before = make_page(folder, made_up / "docs" / "findings.md")
+    (folder / "table5_more.svg").write_text("<svg/>")
+    assert make_page(folder, made_up / "docs" / "findings.md") == before
+
+
+def test_an_image_that_is_not_published_stays_text() -> None:
+    assert "a picture" in str(prose_html("# Found\n\nSee ![a picture](none.png).\n", "../docs", []))
+
+
 def test_a_table_without_sidecar_is_refused(folder: Path, made_up: Path) -> None:
     (folder / "table5.json").unlink()
     with pytest.raises(PageError, match=r"has no table5\.json"):
         make_page(folder, made_up / "docs" / "findings.md")
+
+
+@pytest.mark.parametrize("name", ["figure3", "figure4"])
+def test_published_lines_hold_the_curves_at_the_rounds_shown(project_root: Path, name: str) -> None:
+    """Where no seed has stopped, the mean over the lines is the mean curve of the CSV."""
+    curves = pd.read_csv(project_root / "results" / f"{name}.csv")
+    test = curves[(curves["part"] == "test") & (curves["n_running"] == curves["n_seeds"])]
+    expected = test.set_index(["dataset", "model", "metric", "round"])["value"]
+    found: dict[tuple[str, str, str, int], list[float]] = {}
+    for record in published_records(project_root / "results", name):
+        cell = record["cell"]
+        for metric, values in record["at_rounds"].items():
+            for number, value in values.items():
+                key = (cell["dataset"], cell["model"], metric, int(number))
+                found.setdefault(key, []).append(value)
+    compared = {key: fmean(values) for key, values in found.items() if key in expected.index}
+    assert len(compared) > 15
+    for key, value in compared.items():
+        assert in_paper_units(key[2], value) == pytest.approx(expected[key], abs=1e-7), key
