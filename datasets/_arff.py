@@ -36,8 +36,9 @@ _NUMERIC = {"numeric", "real", "integer"}
 _OTHER = {"string", "date"}
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = re.compile(rf"({_QUOTED}|[^\s{{'\"][^\s{{]*)\s*(.*)")
-_VALUE = re.compile(rf"\s*({_QUOTED}|[^,]*?)\s*(,|$)")
-_ENTRY = re.compile(rf"\s*(\d+)\s+({_QUOTED}|[^,]*?)\s*(,|$)")
+# Values outside quotes are stripped afterwards: a lazy match between blanks takes the square of their number.
+_VALUE = re.compile(rf"\s*(?:({_QUOTED})\s*|([^,]*))(,|$)")
+_ENTRY = re.compile(rf"\s*(\d+)\s(?:\s*({_QUOTED})\s*|([^,]*))(,|$)")
 _ESCAPED = re.compile(r"\\(.)")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -70,6 +71,8 @@ class ArffFile:
     ----------
     path : Path
     relation : str
+    relation_line : int
+        Where it stands.
     attributes : tuple of Attribute
     """
 
@@ -84,6 +87,7 @@ class ArffFile:
         self.path = path
         self._member = member
         self.relation = ""
+        self.relation_line = 1
         self.attributes: tuple[Attribute, ...] = ()
         with self._lines() as lines:
             self._read_header(lines)
@@ -96,6 +100,11 @@ class ArffFile:
         """Return the number of data rows; reads the whole file."""
         with self._lines() as lines:
             return sum(1 for _ in _data(lines))
+
+    def last_line(self) -> int:
+        """Return the number of the last line; reads the whole file."""
+        with self._lines() as lines:
+            return max((number for number, _ in lines), default=0)
 
     def blocks(self, ignored: Iterable[int] = ()) -> Iterator[tuple[list[int], NDArray[np.float64]]]:
         """Yield the rows in blocks.
@@ -136,7 +145,7 @@ class ArffFile:
         def numbered(stream: IO[str]) -> Iterator[Line]:
             nonlocal number
             for number, line in enumerate(stream, start=1):
-                yield number, line.strip()
+                yield number, _legible(line).strip()
 
         try:
             with _open(self.path, self._member) as stream:
@@ -151,7 +160,7 @@ class ArffFile:
             keyword, _, rest = line.replace("\t", " ").partition(" ")
             match keyword.lower():
                 case "@relation":
-                    self.relation = _unquote(rest.strip())
+                    self.relation, self.relation_line = _unquote(rest.strip()), number
                 case "@attribute":
                     attribute = self._attribute(number, rest.strip())
                     if attribute.name in attributes:
@@ -199,10 +208,11 @@ class ArffFile:
         fields, position = [], 0
         while True:
             match = _VALUE.match(text, position)
-            if match is None or _has_open_quote(match[1]):
+            field = "" if match is None else match[1] or match[2].strip()
+            if match is None or _has_open_quote(field):
                 raise self.fail(number, f"a quote is not closed, or text follows it: '{_short(text[position:])}'")
-            fields.append(match[1])
-            if not match[2]:
+            fields.append(field)
+            if not match[3]:
                 return fields
             position = match.end()
 
@@ -296,11 +306,12 @@ class _RowReader:
         position = 0
         while position < len(text):
             match = _ENTRY.match(text, position)
-            if match is None or not match[2] or _has_open_quote(match[2]):
+            value = "" if match is None else match[2] or match[3].strip()
+            if match is None or not value or _has_open_quote(value):
                 raise self._file.fail(number, f"expected 'index value', not '{_short(text[position:])}'")
-            yield int(match[1]), match[2]
+            yield int(match[1]), value
             position = match.end()
-            if match[3] and position == len(text):
+            if match[4] and position == len(text):
                 raise self._file.fail(number, "nothing follows the last comma of the sparse row; is the file cut off?")
 
     def _value(self, number: int, column: int, text: str) -> float:
@@ -319,6 +330,8 @@ def _converter(attribute: Attribute) -> Callable[[str], float | None]:
     if attribute.kind != "nominal":
         return _number
     positions = {value: float(position) for position, value in enumerate(attribute.values)}
+    if attribute.values == BINARY:  # written as numbers too, such as 1.0
+        return lambda text: positions.get(_unquote(text), value if (value := _number(text)) in (0.0, 1.0) else None)
     return lambda text: positions.get(_unquote(text))
 
 
@@ -332,11 +345,22 @@ def _number(text: str) -> float | None:
 
 @contextmanager
 def _open(path: Path, member: str | None) -> Iterator[IO[str]]:
-    """Open for reading text. Names and values of older files are not always UTF-8; none may stop the reading."""
+    """Open for reading text. Older files are not always UTF-8: what is not is kept for `_legible`."""
     openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
     opened = openers.get(path.suffix, Path.open)(path, "rb") if member is None else open_member(path, member)
-    with opened as raw, io.TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape") as stream:
+    with opened as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape") as stream:
         yield stream
+
+
+def _legible(line: str) -> str:
+    """Read a line that is not UTF-8 as Latin-1, in which every byte is a character."""
+    if line.isascii():
+        return line
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return line.encode("utf-8", "surrogateescape").decode("latin-1")
+    return line
 
 
 def _data(lines: Iterator[Line]) -> Iterator[Line]:

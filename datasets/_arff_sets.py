@@ -28,15 +28,15 @@ class Description:
     has_xml : bool
     n_targets : int or None
     ignored : tuple of str
-    rows : tuple of int
-        Of each ARFF file; empty if not stated.
+    rows : tuple of int or None
+        Of each ARFF file; None where it is not stated.
     """
 
     alternatives: Alternatives
     has_xml: bool
     n_targets: int | None
     ignored: tuple[str, ...]
-    rows: tuple[int, ...]
+    rows: tuple[int | None, ...]
 
 
 def names() -> list[str]:
@@ -55,12 +55,14 @@ def read_description(name: str) -> Description:
     import yaml
 
     path = FOLDER / f"{name}.yaml"
-    content = yaml.safe_load(path.read_text("utf-8"))
     try:
+        content = yaml.safe_load(path.read_text("utf-8"))
+        if not isinstance(content, dict):
+            raise TypeError(f"expected keys and values, not {type(content).__name__}")
         _check_keys(content, _KEYS)
         xml = [_file(content["xml"])] if "xml" in content else []
         groups = [content[key] for key in ("files", "other_form") if key in content]
-        counts = [file["rows"] for file in content["files"] if "rows" in file]
+        counts = [file.get("rows") for file in content["files"]]
         if not 1 <= len(content["files"]) <= 2:
             raise ValueError("expected one file, or one of training rows and one of test rows")
         return Description(
@@ -70,8 +72,8 @@ def read_description(name: str) -> Description:
             ignored=tuple(content.get("ignored", ())),
             rows=tuple(counts),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: {type(error).__name__}: {error}") from error
+    except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise FormatError(f"{path}: {type(error).__name__}: {' '.join(str(error).split())}") from error
 
 
 def _check_keys(content: Mapping[str, Any], known: set[str]) -> None:

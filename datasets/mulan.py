@@ -59,10 +59,13 @@ def load(name: str, *, cache_dir: str | os.PathLike[str] | None = None, download
     paths = [file.path for file in found]
     xml = paths.pop() if described.has_xml else None
     table = read(paths, xml=xml, n_targets=described.n_targets, ignored=described.ignored)
-    if described.rows and table.rows != described.rows:
-        raise FormatError(
-            f"data set '{name}': {' and '.join(map(str, paths))} hold {table.rows} rows, expected {described.rows}"
-        )
+    for path, count, expected in zip(paths, table.rows, described.rows, strict=True):
+        if expected not in (None, count):
+            file = ArffFile(path)
+            raise file.fail(
+                file.last_line(),
+                f"the file ends after {count} rows, data set '{name}' has {expected}; it is cut off or another one",
+            )
     return Dataset(
         name=name,
         X=table.X,
@@ -99,11 +102,15 @@ def read(
     FormatError
         The files are not what they should be; the message names file and line.
     """
-    files = [ArffFile(path) for path in paths]
+    if isinstance(paths, str | os.PathLike):
+        raise TypeError(f"paths should be a list of files, not the single {str(paths)!r}")
+    files = [ArffFile(Path(path)) for path in paths]
+    if not files:
+        raise ValueError("paths names no file; expected at least one")
     for other in files[1:]:
         require_same_header(files[0], other)
     if xml is not None:
-        targets = label_columns(files[0], read_label_names(xml), xml)
+        targets = label_columns(files[0], read_label_names(Path(xml)), Path(xml))
     elif n_targets is not None:
         targets = target_columns(files[0], n_targets)
     else:
@@ -118,9 +125,12 @@ def read_table(files: Sequence[ArffFile], targets: Sequence[int], task: Task, ig
     for name in ignored:
         if name not in by_name:
             raise first.fail(1, f"there is no attribute '{name}' that could be ignored")
+        if by_name[name] in targets:
+            raise first.fail(first.attributes[by_name[name]].line, f"'{name}' is an output and cannot be ignored")
     skipped = {by_name[name] for name in ignored}
     taken = skipped | set(targets)
     inputs = _Inputs([(c, a) for c, a in enumerate(first.attributes) if c not in taken])
+    _require_inputs(first, inputs.names)
     outputs = [first.attributes[column] for column in targets]
     for attribute in outputs:
         _require_output(first, attribute, task)
@@ -198,6 +208,10 @@ def read_label_names(path: Path) -> list[str]:
         root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:
         raise FormatError(f"{path}, line {error.position[0]}: not XML: {error}") from error
+    except (LookupError, ValueError) as error:
+        raise FormatError(f"{path}, line 1: its encoding cannot be read ({error}); save it as UTF-8") from error
+    except OSError as error:
+        raise FormatError(f"the XML of the labels cannot be read: {error}") from error
     names = [element.get("name") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
     if not names or None in names:
         raise FormatError(f"{path} lists no labels, or one without a name")
@@ -217,6 +231,8 @@ def label_columns(file: ArffFile, names: Sequence[str], origin: Path) -> list[in
 def target_columns(file: ArffFile, n_targets: int) -> list[int]:
     """Return the last `n_targets` columns."""
     n = len(file.attributes)
+    if isinstance(n_targets, bool) or not isinstance(n_targets, int):
+        raise TypeError(f"n_targets should be a whole number, not {n_targets!r}")
     if not 0 < n_targets < n:
         last = file.attributes[-1].line
         raise file.fail(last, f"{n_targets} targets, but there are {n} attributes; expected 1 to {n - 1} targets")
@@ -228,13 +244,26 @@ def meka_columns(file: ArffFile) -> list[int]:
     match = re.search(r"-C\s+(-?\d+)", file.relation)
     if match is None:
         raise file.fail(
-            1,
+            file.relation_line,
             f"the relation '{file.relation}' has no MEKA option -C; name the XML of the labels or a number of targets",
         )
     n_labels, n = int(match[1]), len(file.attributes)
     if not 0 < abs(n_labels) < n:
-        raise file.fail(1, f"-C {n_labels}, but there are {n} attributes; expected 1 to {n - 1} labels")
+        raise file.fail(
+            file.relation_line, f"-C {n_labels}, but there are {n} attributes; expected 1 to {n - 1} labels"
+        )
     return list(range(n_labels)) if n_labels > 0 else list(range(n + n_labels, n))
+
+
+def _require_inputs(file: ArffFile, names: Sequence[str]) -> None:
+    if not names:
+        raise file.fail(file.attributes[-1].line, "all attributes are outputs or ignored; expected at least one input")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise file.fail(
+            file.attributes[-1].line,
+            f"two inputs would be called '{twice}': an attribute, and a value of a nominal one",
+        )
 
 
 def _require_output(file: ArffFile, attribute: Attribute, task: Task) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -252,7 +253,7 @@ def _parse(arguments: Sequence[str] | None) -> Any:
         parser.error("say which experiment: experiment=NAME, once")
     options.experiment = experiments[0]
     options.overrides = [text for text in options.overrides if not text.startswith("experiment=")]
-    if options.seeds and not (options.seeds.isdecimal() and int(options.seeds) > 0):
+    if options.seeds and not (re.fullmatch("[0-9]+", options.seeds) and int(options.seeds) > 0):
         parser.error(f"SEEDS is how many seeds to run, a whole number from 1; not {options.seeds!r}")
     return options
 

@@ -225,6 +225,24 @@ def test_packed_files(tmp_path: Path, ending: str, pack) -> None:
         list(ArffFile(path).blocks())
 
 
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.arff"
+    path.write_bytes(
+        b"\xef\xbb\xbf" + HEADER.removeprefix(HEADER.splitlines(keepends=True)[0]).encode() + b"1,round,no,0,1\n"
+    )
+    assert values(path) == [[1, 0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("row", ["1,round{}x,no,0,1", "{{1 round{}x}}", "1,{}round,no,0,1"])
+def test_blanks_take_no_more_than_their_number(tmp_path: Path, row: str) -> None:
+    """Matching that takes the square of 300,000 blanks would take hours."""
+    path = arff_files.write(tmp_path / "a.arff", row.format(" " * 300_000))
+    if "x" in row:
+        fails(path, FIRST_ROW_LINE)
+    else:
+        assert values(path) == [[1, 0, 0, 0, 1]]
+
+
 def test_names_of_old_encodings_stop_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.arff"
     path.write_bytes(HEADER.replace("size", "größe").encode("latin-1") + b"1,round,no,0,1\n")

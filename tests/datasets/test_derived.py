@@ -74,11 +74,34 @@ def replace_an_array(path: Path) -> None:
     np.savez(path, **arrays)
 
 
+def name_an_unknown_compression(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[content.rfind(b"PK\x01\x02") + 10] ^= 1
+    path.write_bytes(content)
+
+
+def say_it_is_encrypted(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[content.rfind(b"PK\x01\x02") + 8] ^= 1
+    path.write_bytes(content)
+
+
 def leave_out_the_checksum(path: Path) -> None:
     np.savez(path, **Maker()())
 
 
-@pytest.mark.parametrize("damage", [cut, empty, flip_a_bit_of_the_values, replace_an_array, leave_out_the_checksum])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        cut,
+        empty,
+        flip_a_bit_of_the_values,
+        replace_an_array,
+        name_an_unknown_compression,
+        say_it_is_encrypted,
+        leave_out_the_checksum,
+    ],
+)
 def test_damage_is_told_and_repaired(tmp_path: Path, caplog, damage: Callable[[Path], None]) -> None:
     make = Maker()
     cached("set", KEY, make, cache_dir=tmp_path)

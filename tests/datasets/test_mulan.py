@@ -101,13 +101,13 @@ def test_wrong_label_counts_are_named(small: Path, tmp_path: Path) -> None:
     for n_targets in (0, 5, -1):
         with refused(8, f"{n_targets} targets, but there are 5 attributes; expected 1 to 4"):
             mulan.read([small], n_targets=n_targets)
-    with refused(1, "no MEKA option -C"):
+    with refused(2, "no MEKA option -C"):
         mulan.read([small])
     for count in (0, 5, -5):
         path = arff_files.write(
             tmp_path / "m.arff", header=arff_files.HEADER.replace("small set", f"small: -C {count}")
         )
-        with refused(1, f"-C {count}, but there are 5 attributes; expected 1 to 4 labels"):
+        with refused(2, f"-C {count}, but there are 5 attributes; expected 1 to 4 labels"):
             mulan.read([path])
 
 
@@ -129,6 +129,19 @@ def test_other_faults_are_named(small: Path, tmp_path: Path) -> None:
         mulan.read([arff_files.write(tmp_path / "large.arff", "1e39,round,yes,0,1")], xml=xml)
     with refused(1, "no attribute 'colour' that could be ignored"):
         mulan.read([small], xml=xml, ignored=["colour"])
+    with refused(7, "'red' is an output and cannot be ignored"):
+        mulan.read([small], xml=xml, ignored=["red"])
+    with refused(8, "all attributes are outputs or ignored"):
+        mulan.read([small], xml=xml, ignored=["size", "shape of it", "found"])
+    alike = arff_files.HEADER.replace("{0,1}", "numeric", 1).replace("red", "'shape of it=round'")
+    with refused(8, "two inputs would be called 'shape of it=round'"):
+        mulan.read([arff_files.write(tmp_path / "d.arff", header=alike)], n_targets=1)
+    with pytest.raises(TypeError, match="should be a list of files, not the single"):
+        mulan.read(str(small), n_targets=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="names no file"):
+        mulan.read([], n_targets=1)
+    with pytest.raises(TypeError, match="n_targets should be a whole number, not '1'"):
+        mulan.read([small], n_targets="1")  # type: ignore[arg-type]
     other = arff_files.write(tmp_path / "b.arff", header=arff_files.HEADER.replace("{no,yes}", "{yes,no}"))
     with refused(6, "attribute 'found' is not as in line 6 of"):
         mulan.read([small, other], xml=xml)
@@ -143,10 +156,36 @@ def test_bad_xml_is_named(small: Path, tmp_path: Path) -> None:
         ("<labels>\n<label name='red'>\n</labels>", r"small\.xml, line 3: not XML"),
         ("<labels/>", "lists no labels"),
         ("<labels><label/></labels>", "without a name"),
+        ('<?xml version="1.0" encoding="klingon"?><labels/>', r"small\.xml, line 1: its encoding cannot be read"),
+        ('<?xml version="1.0" encoding="shift_jis"?><labels/>', r"small\.xml, line 1: its encoding cannot be read"),
     ):
         path.write_text(content)
         with pytest.raises(FormatError, match=problem):
             mulan.read([small], xml=path)
+    path.unlink()
+    with pytest.raises(FormatError, match=r"XML of the labels cannot be read: .*small\.xml"):
+        mulan.read([small], xml=path)
+
+
+def test_names_in_latin_1_are_those_of_the_xml(tmp_path: Path) -> None:
+    path = arff_files.write(tmp_path / "a.arff")
+    header = arff_files.HEADER.replace("red", "café")
+    path.write_bytes((header + "1,round,yes,0,1\n").encode("latin-1"))
+    xml = tmp_path / "a.xml"
+    text = '<?xml version="1.0" encoding="iso-8859-1"?><labels><label name="café"/><label name="blue"/></labels>'
+    xml.write_bytes(text.encode("latin-1"))
+    assert mulan.read([path], xml=xml).target_names == ("café", "blue")
+
+
+def test_labels_may_be_written_as_numbers(tmp_path: Path) -> None:
+    """Whatever else stands in the block."""
+    xml = arff_files.write_xml(tmp_path / "a.xml", "red", "blue")
+    header = arff_files.HEADER.replace("{round, 'has, comma', \"it's\"}", "numeric").replace("{no,yes}", "numeric")
+    for first in ("1,2,3,1.0,0", "?,2,3,1.0,0"):
+        table = mulan.read([arff_files.write(tmp_path / "a.arff", first, "1,2,3,0,1.0", header=header)], xml=xml)
+        assert table.y.tolist() == [[1, 0], [0, 1]]
+    with refused(FIRST_ROW_LINE, "attribute 'red' is '0.5', expected one of 0, 1"):
+        mulan.read([arff_files.write(tmp_path / "a.arff", "1,2,3,0.5,0", header=header)], xml=xml)
 
 
 def test_labels_in_a_hierarchy_are_all_read(tmp_path: Path) -> None:
@@ -258,10 +297,18 @@ def test_descriptions_name_no_set_twice_and_are_checked(tmp_path: Path, monkeypa
         ({"files": []}, "expected one file, or one of training rows"),
         ({"files": [file] * 3}, "expected one file, or one of training rows"),
         ({"n_targets": 1}, "KeyError: 'files'"),
+        ([], "expected keys and values, not list"),
     ):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
         with pytest.raises(FormatError, match=rf"mine\.yaml: .*{problem}"):
             datasets.load("mine", download=False)
+
+
+def test_a_description_that_is_no_yaml_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(_arff_sets, "FOLDER", tmp_path)
+    (tmp_path / "mine.yaml").write_text("files: [")
+    with pytest.raises(FormatError, match=r"mine\.yaml: ParserError: "):
+        datasets.load("mine", download=False)
 
 
 def test_a_file_of_ones_own(tmp_path: Path, monkeypatch, small: Path) -> None:
@@ -280,5 +327,5 @@ def test_a_file_of_ones_own(tmp_path: Path, monkeypatch, small: Path) -> None:
     assert set(data.sha256) == {"small.arff", "small.xml"}
     content["files"][0]["rows"] = 5
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
-    with pytest.raises(FormatError, match=r"small\.arff hold \(4,\) rows, expected \(5,\)"):
+    with pytest.raises(FormatError, match=r"small\.arff, line 13: the file ends after 4 rows, .* has 5"):
         datasets.load("mine", download=False)
