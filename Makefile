@@ -13,11 +13,13 @@ MODEL      ?=
 DATASETS   ?= $(DATASET)
 MODELS     ?= $(MODEL)
 SEEDS      ?=
-ifdef SEED
-$(error SEED means nothing here: SEEDS=n takes the first n seeds)
-endif
 EXPERIMENT ?= table5
 ARGS       ?=
+TAKEN      := PYTHON VENV DATASET MODEL DATASETS MODELS SEEDS EXPERIMENT ARGS
+GIVEN      := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
+ifneq ($(filter-out $(TAKEN),$(GIVEN)),)
+$(error $(filter-out $(TAKEN),$(GIVEN)): nothing reads that; there are $(TAKEN))
+endif
 
 C_FILES := $(wildcard gbdtmo_core/csrc/*.[ch] repro/bench/*.c tests/c/*.[ch])
 

@@ -44,7 +44,7 @@ class TimingOnlyError(DatasetError, ValueError):
     """A score was asked of a set whose values were made up for timing."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Row numbers of one split, as read-only int64 arrays.
 
@@ -85,6 +85,10 @@ class Split:
         for one, other in apart:
             if common := len(np.intersect1d(getattr(self, one), getattr(self, other))):
                 raise ValueError(f"{common} rows are {one} and {other} rows at once; expected none")
+
+    def __repr__(self) -> str:
+        sizes = [f"{len(getattr(self, name))} {name}" for name in ("train", "fit", "validation", "test")]
+        return f"Split({', '.join(sizes)} rows)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,6 +7,7 @@ not say which HOG it took. OpenCV is no requirement of this project, since it is
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def _descriptor() -> tuple[Any, str]:
     except ImportError as error:
         raise MissingDataError(
             "data set 'caltech101_opencv' is computed by OpenCV 4, which is not installed: "
-            "pip install 'opencv-python-headless<5'"
+            f"{sys.executable} -m pip install 'opencv-python-headless<5'"
         ) from error
     step = (CELL, CELL)
     return HOGDescriptor((SIDE, SIDE), (BLOCK * CELL, BLOCK * CELL), step, step, ORIENTATIONS), f"OpenCV {__version__}"

@@ -10,6 +10,8 @@ from gbdtmo_core.boosting import GBDTMOClassifier, GBDTMORegressor
 from gbdtmo_core.persistence import load_model
 from gbdtmo_core.ranksvm import RankSVMClassifier
 
+__version__ = "0.1.0"
+
 __all__ = [
     "BinarySVMClassifier",
     "BoosTexterClassifier",

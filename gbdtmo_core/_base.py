@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from gbdtmo_core import _lib
 from gbdtmo_core._model import Model
-from gbdtmo_core._parameters import check_exact_hessian, check_parameters
+from gbdtmo_core._parameters import check_exact_hessian, check_parameters, check_top_k
 from gbdtmo_core._state import unchanged_on_failure
 from gbdtmo_core._targets import best_constant, refuse_non_numbers
 from gbdtmo_core._trees import Trees
@@ -40,7 +40,8 @@ PARAMETERS_DOC = """
     min_split_gain : float, default=0.0
         A split needs a larger gain, averaged over the outputs it counts (app. B of the paper).
     top_k : int or None, default=None
-        Outputs that a leaf keeps, those of the largest score [eq. 18]; None, or as many as there are: all.
+        Outputs that a leaf of a multi-output tree keeps, those of the largest score [eq. 18]; None, or as many as there
+        are: all. More than there are is an error.
     top_k_mode : {"restricted", "unrestricted"}, default="restricted"
         Whether both sides of a split are scored on one set of outputs [eq. 22] or each on its own [eq. 21].
     hessian : {"diagonal", "constant", "exact"}, default="diagonal"
@@ -232,7 +233,9 @@ class BaseGBDTMO(BaseEstimator):
 
     def _fit_rows(self, frame: Any, eval_set: tuple[Any, Any] | None, *args: Any, **kwargs: Any) -> Self:
         """Notes the columns of ``frame`` (X as passed), trains and keeps the model: all of it or nothing."""
-        check_exact_hessian(self.get_params(deep=False), kwargs["loss"], kwargs["n_outputs"])
+        params = self.get_params(deep=False)
+        check_top_k(params, kwargs["n_outputs"])
+        check_exact_hessian(params, kwargs["loss"], kwargs["n_outputs"])
         with unchanged_on_failure(self):
             validate_data(self, frame, reset=True, skip_check_array=True)
             if eval_set is not None:

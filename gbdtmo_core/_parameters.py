@@ -46,6 +46,27 @@ def check_parameters(params: dict[str, Any], metrics: tuple[str, ...]) -> None:
     check_ranges(params, {**_CHECKS, "eval_metric": or_none(one_of(*metrics))})
 
 
+def check_top_k(params: dict[str, Any], n_outputs: int) -> None:
+    """Raises ValueError where ``top_k`` asks for more outputs than there are, or of trees of one output each.
+
+    Parameters
+    ----------
+    params : dict
+        All parameters of an estimator.
+    n_outputs : int
+    """
+    k = params["top_k"]
+    if k is None:
+        return
+    if k > n_outputs:
+        raise ValueError(f"top_k={k} is more than the {n_outputs} outputs; give at most {n_outputs}, or None for all.")
+    if params["tree_output"] == "single":
+        raise ValueError(
+            f'top_k={k} means nothing with tree_output="single", whose leaves hold one output. Use top_k=None, or '
+            'tree_output="multi".'
+        )
+
+
 def check_exact_hessian(params: dict[str, Any], loss: str, n_outputs: int) -> None:
     """Raises ValueError where ``hessian="exact"`` is asked for and means nothing, or nothing that can be computed.
 

@@ -50,6 +50,18 @@ def _refuse_missing(y: Any, name: str) -> None:
         raise ValueError(f"{name} has missing values; drop those rows.")
 
 
+def _refuse_label_sets(y: Any, name: str) -> None:
+    """Raises for a list of label sets, of which scikit-learn would say that it cannot tell what it is."""
+    if not (isinstance(y, list | tuple) or (isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1)):
+        return
+    sizes = {len(one) for one in y if isinstance(one, list | tuple | set | frozenset)}
+    if len(sizes) > 1 or any(isinstance(one, set | frozenset) for one in y):
+        raise ValueError(
+            f"{name} holds label sets; make them an indicator matrix of 0 and 1 by "
+            "sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
+        )
+
+
 def check_values(y: Any, name: str = "y") -> NDArray[np.float64]:
     """Regression targets as float64 of shape (n,) or (n, d); NaN, infinity and text are refused."""
     _refuse_missing(y, name)
@@ -63,6 +75,7 @@ def check_values(y: Any, name: str = "y") -> NDArray[np.float64]:
 def check_labels(y: Any, name: str = "y", *, listed_once: bool = False) -> NDArray[Any]:
     """Class labels (n,) of any kind, or a 0/1 indicator matrix (n, q), q >= 2; ``listed_once``: a list of classes."""
     _refuse_missing(y, name)
+    _refuse_label_sets(y, name)
     labels = check_array(y, dtype=None, ensure_2d=False, ensure_min_features=0, input_name=name)
     if labels.ndim == 1 or labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)

@@ -13,7 +13,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 from datasets.base import check_seed
 from repro.fitting import refusal
@@ -155,7 +155,10 @@ def make_plan(
 
 
 def _one_line(overrides: Iterable[str], error: Exception) -> str:
-    return f"{' '.join(overrides)}: {' '.join(str(error).split())}"
+    text = f"{' '.join(overrides)}: {' '.join(str(error).split())}"
+    if isinstance(error, InterpolationKeyError) and "'dataset." in text:
+        text += ". The data set's file below conf/dataset lacks that; docs/data.md shows what one needs"
+    return text
 
 
 def _make_plan(

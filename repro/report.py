@@ -349,6 +349,8 @@ def main(arguments: list[str] | None = None) -> int:
         if is_benchmark(options.experiment):
             return _report_benchmark(options, stated)
         plan = make_plan(options.experiment, overrides=options.overrides)
+        if plan.table["kind"] == "grid" and not any(text.startswith("dataset=") for text in options.overrides):
+            raise PlanError(f"{options.experiment} is one of each data set: say dataset=NAME, and model=NAME")
         store = RunStore(ROOT / plan.runs_dir)
         if options.command == "table":
             if source := plan.table.get("records_of"):  # also on a fresh clone, which has no runs of its own

@@ -267,6 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     signal.signal(signal.SIGTERM, _stop)
+    print(f"{options.experiment}: reading the experiment and its records", file=sys.stderr, flush=True)
     try:
         plan = make_plan(
             options.experiment,

@@ -17,6 +17,8 @@ RELATIVE = 0.01
 """... other scores within this share of the published value ..."""
 STANDARD_ERRORS = 2
 """... or, either of them, within this many standard errors of our mean."""
+ROUNDING = 1e-9
+"""What the order of a sum can make of equal scores, and more: differences up to it are none."""
 ONE_SEED = "one seed"
 """What stands for a verdict where a single seed of several is recorded and does not match."""
 
@@ -317,7 +319,8 @@ def grid(cells: pd.DataFrame, runs: pd.DataFrame, settings: Sequence[str]) -> pd
     if len(whole):
         metric = whole["metric"].iloc[0]
         score = whole["validation_mean"]
-        equals = score == (score.max() if metric in _PERCENT else score.min())
+        # Means of the same scores in another order differ in the last digit: that is no better score.
+        equals = (score - (score.max() if metric in _PERCENT else score.min())).abs() <= ROUNDING
         best = equals.idxmax()
         table.loc[best, "chosen"] = True
         if equals.sum() > 1:

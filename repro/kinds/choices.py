@@ -17,7 +17,6 @@ no part in the choice. *like it*: points, itself included, whose validation scor
 more than two standard errors of the paired difference over seeds. Test scores are means over seeds of the `holdout`
 protocol."""
 _KEYS = ["learning_rate", "max_depth"]
-ROUNDING = 1e-12  # of scores between 0 and 1
 
 
 def pages(evidence: Evidence) -> list[Page]:
@@ -97,7 +96,7 @@ def _like_it(points: pd.DataFrame, chosen: tuple[float, ...], metric: str) -> in
         worse = -worse
     errors = worse.std() / math.sqrt(len(worse))
     # Two seeds of accuracies in like steps can lie on the bound exactly, where rounding must not decide.
-    return int((worse.mean() <= 2 * errors.fillna(0) + ROUNDING).sum())
+    return int((worse.mean() <= 2 * errors.fillna(0) + tables.ROUNDING).sum())
 
 
 def choices_markdown(table: pd.DataFrame) -> str:

@@ -29,18 +29,21 @@ class Problem:
 
 def tree_params(rng: Rng, d: int) -> dict[str, Any]:
     """A random choice of everything a tree depends on, all of it exact in binary."""
-    return {
+    params = {
         "max_depth": int(rng.integers(1, 6)),
         "max_leaves": rng.choice([None, 2, 3, 4, 6, 9]),
         "min_samples_leaf": int(rng.choice([1, 1, 2, 4])),
         "reg_lambda": float(rng.choice([0.0, 0.5, 1.0, 4.0])),
         "reg_alpha": float(rng.choice([0.0, 0.0, 0.5, 1.0, 2.0])),
         "min_split_gain": float(rng.choice([0.0, 0.0, 0.125, 0.5])),
-        "top_k": rng.choice([None, 1, *range(1, d + 2)]),
+        "top_k": rng.choice([None, 1, *range(1, d + 1)]),
         "top_k_mode": str(rng.choice(["restricted", "unrestricted"])),
         "hessian": str(rng.choice(["diagonal", "constant"])),
         "tree_output": str(rng.choice(["multi", "multi", "single"])),
     }
+    if params["tree_output"] == "single":  # a leaf of one output has nothing to choose
+        params["top_k"] = None
+    return params
 
 
 def _small_integers(rng: Rng, n: int, m: int, missing: float) -> FloatArray:

@@ -180,10 +180,18 @@ def test_labels_may_be_any_integers() -> None:
 
 
 @pytest.mark.parametrize("mode", ["restricted", "unrestricted"])
-@pytest.mark.parametrize("k", [3, 4, 1000])
-def test_top_k_of_all_outputs_is_the_full_split(mode: str, k: int) -> None:
+def test_top_k_of_all_outputs_is_the_full_split(mode: str) -> None:
     expected = GBDTMORegressor(**FAST).fit(X, Y).predict(X)
-    np.testing.assert_array_equal(GBDTMORegressor(**FAST, top_k=k, top_k_mode=mode).fit(X, Y).predict(X), expected)
+    np.testing.assert_array_equal(GBDTMORegressor(**FAST, top_k=3, top_k_mode=mode).fit(X, Y).predict(X), expected)
+
+
+@pytest.mark.parametrize(("estimator", "y"), [(GBDTMORegressor, Y), (GBDTMOClassifier, LABELS)])
+def test_top_k_that_means_nothing_is_refused(estimator: type, y: np.ndarray) -> None:
+    for k in (4, 1000):
+        with pytest.raises(ValueError, match=rf"top_k={k} is more than the 3 outputs; give at most 3, or None"):
+            estimator(**FAST, top_k=k).fit(X, y)
+    with pytest.raises(ValueError, match='top_k=2 means nothing with tree_output="single"'):
+        estimator(**FAST, top_k=2, tree_output="single").fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:.*column-vector")
@@ -196,3 +204,20 @@ def test_one_target_as_a_vector_or_a_column() -> None:
     np.testing.assert_array_equal(column.predict(X)[:, 0], vector.predict(X))
     labels = GBDTMOClassifier(**FAST).fit(X, LABELS[:, np.newaxis])
     np.testing.assert_array_equal(labels.predict(X), GBDTMOClassifier(**FAST).fit(X, LABELS).predict(X))
+
+
+@pytest.mark.parametrize(
+    "sets", [[{0, 2}, {1}] * 40, [(0, 2), (1,)] * 40, [[], [1, 2]] * 40], ids=["sets", "tuples", "lists"]
+)
+def test_label_sets_get_the_way_to_make_them_a_matrix(sets: list[object]) -> None:
+    as_array = np.empty(80, dtype=object)
+    as_array[:] = sets
+    for y in (sets, as_array):
+        with pytest.raises(ValueError, match=r"y holds label sets; make them an indicator.*MultiLabelBinarizer"):
+            GBDTMOClassifier(**FAST).fit(X, y)
+
+
+def test_rows_of_a_matrix_as_lists_are_no_label_sets() -> None:
+    indicator = np.eye(3, dtype=int)[LABELS]
+    expected = GBDTMOClassifier(**FAST).fit(X, indicator).predict(X)
+    np.testing.assert_array_equal(GBDTMOClassifier(**FAST).fit(X, indicator.tolist()).predict(X), expected)

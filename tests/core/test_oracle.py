@@ -140,6 +140,6 @@ def test_more_rows_and_outputs_than_a_cache_line_or_a_thread_takes(loss: str, d:
 def test_base_score_none_is_the_best_constant(loss: str, tree_output: str) -> None:
     problem = continuous_problem(7, loss)
     oracle = _oracle(problem, base_score=None)
-    params = {**problem.params, "base_score": None, "tree_output": tree_output}
+    params = {**problem.params, "base_score": None, "tree_output": tree_output, "top_k": None}
     model = fit_core(loss, problem.X, problem.y, **params)
     np.testing.assert_allclose(model.base_score_, oracle.base_score, rtol=1e-13)

@@ -69,6 +69,13 @@ def test_the_choice_of_a_grid_stands_beside_the_published_one() -> None:
     assert "0.10 / 4" in choices.choices_markdown(pd.DataFrame([{"dataset": "d", "model": "m", **row}]))
 
 
+def test_a_point_on_the_bound_is_like_the_chosen_one() -> None:
+    """Two differences a and 3 a have the mean 2 a and the standard error a: rounding must not decide."""
+    for a in (0.0032, 0.0041, 0.0007):
+        row = choose({(0.05, 4): [0.6123, 0.6034], (0.1, 4): [0.6123 - a, 0.6034 - 3 * a]})
+        assert row["like_it"] == 2
+
+
 def test_the_smallest_error_is_chosen() -> None:
     row = choose({(0.05, 4): [0.5, 0.5], (0.1, 4): [0.4, 0.4]}, "rmse")
     assert (row["chosen_learning_rate"], row["chosen_validation"], row["like_it"]) == (0.1, pytest.approx(0.4), 1)

@@ -191,6 +191,16 @@ def test_grid_takes_the_smallest_error_and_the_first_of_equals() -> None:
     assert list(table["note"]) == ["", "the first of 2 settings with this score", ""]
 
 
+def test_grid_takes_no_order_of_a_sum_for_a_better_score() -> None:
+    """375 right of three times 208, each way: the means differ in the last digit, and the later one is the larger."""
+    runs = runs_of({"a": [0.5] * 3, "b": [0.5] * 3, "c": [0.5] * 3})
+    runs["validation"] = [0.0] * 3 + [right / 208 for right in (110, 126, 139, 114, 127, 134)]
+    table = tables.grid(grid_cells(3), runs, ["rate"])
+    assert table.loc[1, "validation_mean"] < table.loc[2, "validation_mean"]
+    assert list(table["chosen"]) == [False, True, False]
+    assert table.loc[1, "note"] == "the first of 2 settings with this score"
+
+
 def test_grid_does_not_choose_a_setting_that_lacks_seeds() -> None:
     cells = grid_cells(2)
     cells.loc[cells["run_id"] == "b1", "gap"] = "not run"
