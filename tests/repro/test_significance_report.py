@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -296,3 +297,19 @@ def test_table12_asks_nothing_of_values_it_does_not_know(project_root: Path) -> 
 )
 def test_probabilities_near_the_ends_say_so(value: float, text: str) -> None:
     assert significance_report.probability(value) == text
+
+
+def test_what_the_document_says_stands_in_the_report(project_root: Path) -> None:
+    document = (project_root / "docs" / "significance.md").read_text()
+    said = document.partition("## What came out")[2].partition("\n## ")[0]
+    report = (project_root / "results" / "significance.md").read_text()
+    numbers = re.findall(r"\b\d+\.\d+\b", said)
+    assert len(numbers) >= 6
+    for number in numbers:
+        assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", report), number
+    for better, worse, plain_better, plain_worse in re.findall(
+        r"better in (\d+) and worse in (\d+) by the corrected test .* would say (\d+) and (\d+)", report
+    ):
+        assert worse == "0"
+        assert re.search(rf"\b{plain_better} and (worse in )?{plain_worse}\b", said)
+        assert re.search(rf"\b{better}\b", said)
