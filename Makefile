@@ -28,7 +28,7 @@ SWEEP = $(PY) -m repro.sweep --datasets "$(DATASETS)" --models "$(MODELS)" --see
 
 .PHONY: FORCE help setup native test test-c lint format check reproduce-table3 reproduce-table4 reproduce-table5 \
         reproduce-table6 reproduce-table7 reproduce-table8 reproduce-table9 reproduce-table9-large reproduce-table10 \
-        grid bench figure1 figure2 figure3 figure4 figure5 significance table12 ablation protocol-cost ranksvm-table \
+        grid bench figure1 figure2 figure3 figure4 figure5 inference experiment significance table12 ablation protocol-cost ranksvm-table \
         families ranksvm-toy ranksvm-scaling report mlflow-ui publish wheel lock clean
 
 help:  ## Show this list
@@ -117,8 +117,10 @@ figure3: native  ## Figure 3, curves on the synthetic sets: run what is missing 
 figure4: native  ## Figure 4, curves on MNIST and Caltech101: run what is missing, draw (narrowed like Table V)
 	$(SWEEP) experiment=figure4
 
-figure5: native  ## Figure 5 and the inference table from the benchmark's records (ARGS=...)
+figure5: native  ## Figure 5, seconds a round, from the benchmark's records (ARGS=...)
 	$(PY) -m repro.report table figure5 $(ARGS)
+
+inference: native  ## The inference table from the benchmark's records (ARGS=...)
 	$(PY) -m repro.report table inference $(ARGS)
 
 significance: native  ## The tests over seeds and data sets, from Table V's records (ARGS=...)
@@ -141,6 +143,9 @@ families: native  ## Rank-SVM, BoosTexter and boosted trees on two sets of label
 
 ranksvm-toy: native  ## Rank-SVM's toy problem, regions and losses: run what is missing, draw (narrowed like Table V)
 	$(SWEEP) experiment=ranksvm_toy
+
+experiment: native  ## Any file of conf/experiment: run what is missing, write its table (EXPERIMENT=yeast_splits, narrowed like Table V)
+	$(SWEEP) experiment=$(EXPERIMENT)
 
 report: native  ## One page with all that is published, results/report.html
 	$(PY) -m repro.page

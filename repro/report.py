@@ -358,11 +358,29 @@ def main(arguments: list[str] | None = None) -> int:
                 stated = {**_published_reasons(RESULTS / f"{source}.json"), **stated}
             written = write_tables(plan, store, store.tables_dir, stated)
         else:
+            before = _published_lines(plan)
             written = publish(plan, store, RESULTS, stated)
+            _say_what_changed(plan, before)
     except (PlanError, PublishError, StoreError, BenchError, BenchReportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return _show(written)
+
+
+def _published_lines(plan: Plan) -> list[str]:
+    path = records_path(RESULTS, plan.name)
+    return path.read_text("utf-8").splitlines() if path.exists() else []
+
+
+def _say_what_changed(plan: Plan, before: list[str]) -> None:
+    """Publishing replaces runs published before by those recorded here: whoever does it should know."""
+    now = _published_lines(plan)
+    changed = len(set(now) - set(before))
+    if now and changed:
+        print(
+            f"{changed} of the {len(now)} lines of {records_path(RESULTS, plan.name).name} are new or replaced",
+            file=sys.stderr,
+        )
 
 
 def _report_benchmark(options: argparse.Namespace, stated: Mapping[str, str]) -> int:
