@@ -59,3 +59,13 @@ def test_both_spellings_narrow_an_experiment(
 ) -> None:
     command = ["make", "-n", target, *given]
     assert expected in subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("given", ["SEED=3", "DATSETS=yeast", "Models=a"])
+def test_a_variable_that_nothing_reads_is_refused(project_root: Path, given: str) -> None:
+    """A narrowing that is not understood would run everything."""
+    command = ["make", "-n", "reproduce-table5", given]
+    done = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    name = given.partition("=")[0]
+    assert f"{name}: nothing reads that; there are PYTHON VENV DATASET MODEL DATASETS MODELS SEEDS" in done.stderr

@@ -259,3 +259,13 @@ def test_runs_with_curves_are_runs_of_their_own() -> None:
 def test_a_benchmark_is_no_sweep() -> None:
     with pytest.raises(PlanError, match="bench is a benchmark, not a sweep"):
         make_plan("bench")
+
+
+def test_a_setting_that_a_data_set_lacks_is_named_with_its_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shutil.copytree(plan.CONF, tmp_path / "conf")
+    (tmp_path / "conf/dataset/mine.yaml").write_text("defaults: [/task/regression@_here_]\nname: mine\nseeds: 1\n")
+    monkeypatch.setattr(plan, "CONF", tmp_path / "conf")
+    with pytest.raises(PlanError, match=r"'dataset\.table9.* file below conf/dataset lacks that; docs/data\.md shows"):
+        make_plan("table5", datasets=["mine"], models=["gbdt_mo"])

@@ -304,3 +304,36 @@ def test_a_reason_for_a_cell_that_is_not_planned_is_refused(plan: Plan, store: R
     fill(plan, store)
     with pytest.raises(PublishError, match="yeast/xgbost is no cell of table5"):
         publish(plan, store, tmp_path / "results", {"yeast/xgbost": "takes a week"})
+
+
+def test_variants_stand_beside_the_value_of_the_set_they_vary(store: RunStore, tmp_path: Path) -> None:
+    plan = make_plan("table5_variants", datasets=["yeast", "yeast_scripts"], models=["gbdt_mo"], seeds=2)
+    fill(plan, store)
+    write_tables(plan, store, tmp_path)
+    table = pd.read_csv(tmp_path / "table5_variants.csv").set_index(["dataset", "model"])
+    rows = [(name, f"gbdt_mo, max_bins {bins}") for name in ("yeast", "yeast_scripts") for bins in (8, 32, 255)]
+    assert list(table.index) == rows
+    assert table["published"].tolist() == [62.29] * 6  # Table V
+    assert table["paper_n_seeds"].tolist() == [2] * 6
+    expected = [100 * record(cell)["scores"]["test"] for cell in plan.cells[:2]]
+    assert table.loc[rows[0], "paper_mean"] == pytest.approx(sum(expected) / 2)
+
+
+def test_a_grid_is_reported_for_the_set_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main(["publish", "grid"]) == 1
+    assert "grid is one of each data set: say dataset=NAME, and model=NAME" in capsys.readouterr().err
+
+
+def test_whoever_replaces_published_runs_is_told(
+    plan: Plan, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(report, "make_plan", lambda *_, **__: replace(plan, runs_dir=str(store.root)))
+    fill(plan, store)
+    assert report.main(["publish", "table5"]) == 0
+    assert "12 of the 12 lines of table5_records.jsonl are new or replaced" in capsys.readouterr().err
+    assert report.main(["publish", "table5"]) == 0
+    assert "replaced" not in capsys.readouterr().err
+    store.write(record(plan.cells[0], rounds=7))
+    assert report.main(["publish", "table5"]) == 0
+    assert "1 of the 12 lines" in capsys.readouterr().err
