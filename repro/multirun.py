@@ -44,7 +44,7 @@ class GroupRuns(Callback):
 def _check_request(config: DictConfig) -> None:
     with mistakes_in_one_line():
         refuse_unread(config.hydra.overrides.task)
-        check_runs_dir(config.runs_dir)
+        RunStore(ROOT / check_runs_dir(config.runs_dir)).prepare()
 
 
 def _write_tables(config: DictConfig, store: RunStore, mirror: Mirror) -> None:

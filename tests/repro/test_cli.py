@@ -110,3 +110,12 @@ def test_runs_need_a_folder(project_root: Path, arguments: tuple[str, ...]) -> N
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("error: runs_dir must name the folder of the run store, such as ")
     assert not (project_root / "records").exists()
+
+
+@pytest.mark.parametrize("arguments", [(), ("-m", "seed=0,1")])
+def test_a_folder_that_cannot_be_made_is_named(project_root: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    (tmp_path / "file").write_text("")
+    done = call(project_root, *arguments, "dataset=digits", f"runs_dir={tmp_path / 'file' / 'runs'}")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"error: cannot write {tmp_path / 'file' / 'runs'}")
