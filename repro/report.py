@@ -121,14 +121,18 @@ def write_tables(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str,
     list of Path
         The Markdown files, each with its drawings.
     """
+    evidence, pages = _make_pages(plan, store, stated)
+    return [path for page in pages for path in _write_page(evidence, page, folder)]
+
+
+def _make_pages(plan: Plan, store: RunStore, stated: Mapping[str, str] | None) -> tuple[Evidence, list[Page]]:
     cells = cell_frame(plan, store, stated)
     records = [store.read(run_id) for run_id in cells.loc[cells["gap"].isna(), "run_id"]]
     evidence = Evidence(plan, cells, run_frame(records), records, store.root)
     try:
-        pages = kinds.pages(plan.table["kind"], evidence)
+        return evidence, kinds.pages(plan.table["kind"], evidence)
     except ValueError as error:
         raise PublishError(f"{plan.experiment} cannot be made from these records: {error}") from error
-    return [path for page in pages for path in _write_page(evidence, page, folder)]
 
 
 def _write_page(evidence: Evidence, page: Page, folder: Path) -> list[Path]:
@@ -208,7 +212,7 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
         If the plan is narrowed, a cell is missing without a reason, or a cell that is published would be lost.
     """
     if plan.table["kind"] in WITHOUT_RUNS:
-        return write_tables(plan, store, folder)
+        return _publish_without_runs(plan, store, folder)
     if plan.narrowed:
         raise PublishError(f"a narrowed table is not published: {'; '.join(plan.narrowed)}")
     names = {name for cell in plan.cells for name in (cell.dataset, f"{cell.dataset}/{cell.model}")}
@@ -241,6 +245,20 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     written = write_tables(plan, store, folder, stated)
     write_atomically(records_path(folder, plan.name), lines)
     return [*written, records_path(folder, plan.name)]
+
+
+def _publish_without_runs(plan: Plan, store: RunStore, folder: Path) -> list[Path]:
+    """Write tables that are made from the data sets, after checking that none that is published is missing here."""
+    evidence, pages = _make_pages(plan, store, None)
+    for page in pages:
+        sidecar = folder / f"{page.name}.json"
+        before = json.loads(sidecar.read_text("utf-8"))["data"] if sidecar.exists() else {}
+        if lost := sorted(set(before) - set(page.data)):
+            raise PublishError(
+                f"{page.name} is published with {', '.join(lost)}, which cannot be had here; publishing would lose "
+                f"that. `make reproduce-{page.name}` says where it was looked for"
+            )
+    return [path for page in pages for path in _write_page(evidence, page, folder)]
 
 
 def _made_from_lines(plan: Plan) -> bool:

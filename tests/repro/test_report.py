@@ -294,6 +294,25 @@ def test_table4_names_the_data_it_shows_and_why_a_set_is_missing(
     assert "1,257 (1,038)" in (tmp_path / "table4.md").read_text()
 
 
+def test_sizes_that_are_published_are_not_lost_where_the_data_is_not(
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = datasets.load("digits")
+    monkeypatch.setattr(datasets, "load", lambda *_, **__: digits)
+    publish(make_plan("table4"), store, tmp_path, {})
+    before = contents(tmp_path)
+
+    def without_mnist(name: str, **_: object) -> Any:
+        if name == "mnist":
+            raise datasets.MissingDataError("get it there")
+        return digits
+
+    monkeypatch.setattr(datasets, "load", without_mnist)
+    with pytest.raises(PublishError, match="table4 is published with mnist, which cannot be had here"):
+        publish(make_plan("table4"), store, tmp_path, {})
+    assert contents(tmp_path) == before
+
+
 @pytest.mark.parametrize("text", ["yeast", "=reason", "yeast/xgboost="])
 def test_a_reason_without_its_cell_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main(["publish", "table5", "--gap", text]) == 1
