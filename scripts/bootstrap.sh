@@ -109,7 +109,7 @@ main() {
     found=$(find_python)
     python=${found% *} version=${found##* }
     lock=requirements/py${version/./}.lock
-    echo "Setting up $VENV with Python $version ($python) and $lock; this takes about a minute."
+    echo "Setting up $VENV with Python $version ($python) and $lock; this takes one to three minutes."
     "$python" -m venv --clear "$VENV"
     # The lock is complete (--no-deps), and hashes are checked for every file.
     "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
