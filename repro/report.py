@@ -159,7 +159,7 @@ def _write_page(evidence: Evidence, page: Page, folder: Path) -> list[Path]:
         csv=page.table.to_csv(index=False, lineterminator="\n"),
         records=records,
         about=about,
-        drawings=page.drawings,
+        drawings={f"{page.name}.{ending}": drawing for ending, drawing in page.drawings.items()},
     )
     return [path, *(folder / f"{page.name}.{ending}" for ending in page.drawings)]
 
@@ -385,12 +385,12 @@ def main(arguments: list[str] | None = None) -> int:
     return _show(written)
 
 
-def _published_lines(plan: Plan) -> list[str]:
+def _published_lines(plan: Plan) -> list[bytes]:
     path = records_path(RESULTS, plan.name)
-    return path.read_text("utf-8").splitlines() if path.exists() else []
+    return path.read_bytes().splitlines() if path.exists() else []
 
 
-def _say_what_changed(plan: Plan, before: list[str]) -> None:
+def _say_what_changed(plan: Plan, before: list[bytes]) -> None:
     """Publishing replaces runs published before by those recorded here: whoever does it should know."""
     now = _published_lines(plan)
     changed = len(set(now) - set(before))

@@ -20,8 +20,7 @@ def write_with_sidecar(
     csv: str,
     records: Iterable[Mapping[str, Any]],
     about: Mapping[str, Any],
-    drawings: Mapping[str, bytes] | None = None,
-    files: Mapping[str, bytes] | None = None,
+    drawings: Mapping[str, bytes],
 ) -> Path:
     """Write ``<name>.md``, ``<name>.csv``, any drawings, and ``<name>.json``.
 
@@ -34,10 +33,8 @@ def write_with_sidecar(
         What the table was made from, each with ``run_id`` and ``provenance``.
     about : mapping
         What the sidecar says first.
-    drawings : mapping of str to bytes, optional
-        Files beside the table, by their ending.
-    files : mapping of str to bytes, optional
-        Further files, by their name.
+    drawings : mapping of str to bytes
+        Files beside the table, by their name.
 
     Returns
     -------
@@ -45,9 +42,7 @@ def write_with_sidecar(
         The Markdown file.
     """
     records = list(records)
-    contents = {f"{name}.md": markdown.encode(), f"{name}.csv": csv.encode()}
-    contents |= {f"{name}.{ending}": drawing for ending, drawing in (drawings or {}).items()}
-    contents |= files or {}
+    contents = {f"{name}.md": markdown.encode(), f"{name}.csv": csv.encode(), **drawings}
     for file, content in contents.items():
         write_atomically(folder / file, content)
     code = provenance.code_version()

@@ -169,7 +169,7 @@ def write_report(plan: BenchPlan, root: Path, folder: Path) -> list[Path]:
         csv=csv.to_csv(index=False, lineterminator="\n"),
         records=[record for _, record in evidence.measured],
         about=_about(plan, evidence),
-        files=drawn,
+        drawings=drawn,
     )
     return [path, *(folder / file for file in drawn)]
 
