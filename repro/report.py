@@ -26,7 +26,7 @@ from repro.plan import WITHOUT_RUNS, Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
 from repro.published import PublishedStore, published_records, records_path
 from repro.sidecar import write_with_sidecar
-from repro.store import RunStore, StoreError, seal, write_atomically
+from repro.store import RunStore, StoreError, json_object, seal, write_atomically
 
 RESULTS = ROOT / "results"
 NOT_RUN = "not run"
@@ -252,7 +252,7 @@ def _publish_without_runs(plan: Plan, store: RunStore, folder: Path) -> list[Pat
     evidence, pages = _make_pages(plan, store, None)
     for page in pages:
         sidecar = folder / f"{page.name}.json"
-        before = json.loads(sidecar.read_text("utf-8"))["data"] if sidecar.exists() else {}
+        before = _sidecar(sidecar)["data"] if sidecar.exists() else {}
         if lost := sorted(set(before) - set(page.data)):
             raise PublishError(
                 f"{page.name} is published with {', '.join(lost)}, which cannot be had here; publishing would lose "
@@ -339,9 +339,13 @@ def _compact(record: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, A
 def _published_reasons(sidecar: Path) -> dict[str, str]:
     if not sidecar.exists():
         return {}
-    gaps = json.loads(sidecar.read_text("utf-8"))["gaps"]
+    gaps = _sidecar(sidecar)["gaps"]
     # What was missing then is looked up anew.
     return {f"{gap['dataset']}/{gap['model']}": gap["reason"] for gap in gaps if not gap["reason"].startswith(NO_DATA)}
+
+
+def _sidecar(path: Path) -> dict[str, Any]:
+    return json_object(path.read_text("utf-8"), str(path), "Restore the published file.")
 
 
 def _parse_gaps(texts: Iterable[str]) -> dict[str, str]:
