@@ -286,6 +286,20 @@ def test_first_rows(known: Dataset) -> None:
         assert [*columns[:4], columns[-1]] == [30 - 28, 32 - 28, 34 - 28, 48 - 28, 1014 - 28]
 
 
+def test_imputed_sales_have_column_means_where_values_are_missing(shared: Path, monkeypatch) -> None:
+    monkeypatch.setenv("GBDTMO_DATA", str(shared / "data"))
+    given, imputed = (datasets.load(name, download=False) for name in ("osales", "osales_imputed"))
+    assert np.array_equal(given.y, imputed.y)
+    replaced = 0
+    for column, result in zip(given.X.T.tolist(), imputed.X.T.tolist(), strict=True):
+        known = [value for value in column if value == value]
+        mean = sum(known) / len(known)
+        for value, filled in zip(column, result, strict=True):
+            assert filled == (value if value == value else pytest.approx(mean, rel=1e-6))
+            replaced += value != value
+    assert replaced == np.isnan(given.X).sum() > 0
+
+
 def test_descriptions_name_no_set_twice_and_are_checked(tmp_path: Path, monkeypatch) -> None:
     assert len(set(datasets.names())) == len(datasets.names())
     monkeypatch.setattr(_arff_sets, "FOLDER", tmp_path)
