@@ -50,7 +50,7 @@ def prose_html(text: str, folder: str, names: Collection[str]) -> Markup:
     folder : str
         Where it lies, from ``results``; its relative links are relative to that.
     names : collection of str
-        Tables of the page: where one is named as code, that is made a link.
+        Tables of the page: where one is named as code, or its file is linked to, that is made a link to its section.
     """
     parser = _parser({})
     tokens = parser.parse(re.sub(r"\A# .*\n", "", text))
@@ -178,11 +178,13 @@ def _name_cells(tokens: Sequence[Token]) -> None:
 
 
 def _linked_names(children: Sequence[Token], folder: str, names: Collection[str]) -> Iterator[Token]:
-    """Let code that names a table link to it, and relative links lead on from where the page lies."""
+    """Let code and links that name a table lead to it, and other relative links on from where the page lies."""
     for child in children:
         href = str(child.attrs.get("href", ""))
         if href and not re.match(r"[a-z]+:|#", href):
-            child.attrSet("href", posixpath.normpath(posixpath.join(folder, href)))
+            path = Path(posixpath.normpath(posixpath.join(folder, href)))
+            is_table = path.match("results/*.md") and path.stem in names
+            child.attrSet("href", f"#{path.stem}" if is_table else path.as_posix())
         if child.type == "code_inline" and child.content in names:
             yield from _link(f"#{child.content}", [child])
         else:

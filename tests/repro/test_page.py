@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from configs import compose_config
 from fake_cells import record_of
+from markdown_it import MarkdownIt
 from omegaconf import OmegaConf
 
 from repro.page import findings
@@ -139,7 +140,8 @@ def made_up(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Pat
     publish(plan, store, results, {})
     shutil.copytree(project_root / "results" / "paper", results / "paper")
     (root / "docs").mkdir()
-    (root / "docs" / "findings.md").write_text("# Found\n\nSee `table5` and [speed](speed.md).\n\n## Yeast\n\nText.\n")
+    text = "# Found\n\nSee `table5`, [its cells](../results/table5.md) and [speed](speed.md).\n\n## Yeast\n\nText.\n"
+    (root / "docs" / "findings.md").write_text(text)
     return root
 
 
@@ -409,7 +411,29 @@ def test_what_is_not_published_is_named(made_up: Path) -> None:
 def test_findings_link_on(made_up: Path) -> None:
     page = parse(make_page(made_up / "results", made_up / "docs" / "findings.md"))
     assert "../docs/speed.md" in page.hrefs
+    assert "../results/table5.md" not in page.hrefs  # it is on the page
     assert "findings/yeast" in page.ids
+
+
+def test_paragraphs_of_findings_name_the_tables_of_their_numbers(project_root: Path) -> None:
+    tables = {path.stem for path in (project_root / "results").glob("*.md")}
+    tokens = MarkdownIt().enable("table").parse((project_root / "docs" / "findings.md").read_text())
+    above: set[str] = set()
+    n_checked = 0
+    for at, token in enumerate(tokens):
+        if token.type not in ("paragraph_open", "table_open"):
+            continue
+        if token.type == "paragraph_open":
+            children = tokens[at + 1].children or []
+            above = {Path(str(child.attrs.get("href", ""))).stem for child in children} & tables
+            text = tokens[at + 1].content
+            if not re.search(r"\.\d|\d %", text):
+                continue
+        else:  # the paragraph above says where a table is from
+            text = tokens[at - 2].content
+        assert above, text
+        n_checked += 1
+    assert n_checked > 50
 
 
 def test_counts_and_findings(made_up: Path) -> None:
