@@ -42,8 +42,10 @@ def metric_title(metric: str) -> str:
 
 
 def format_score(metric: str, value: float) -> str:
-    """Format a score in the paper's units with the paper's digits."""
-    return f"{value:.2f}" if metric in _PERCENT else f"{value:.5f}"
+    """Format a score in the paper's units with the paper's digits; errors from 10 on with as many digits in all."""
+    if metric in _PERCENT:
+        return f"{value:.2f}"
+    return f"{value:.6g}" if abs(value) >= 10 else f"{value:.5f}"
 
 
 @dataclass(frozen=True)

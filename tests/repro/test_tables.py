@@ -53,6 +53,20 @@ PUBLISHED = pd.DataFrame(
 )
 
 
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        ("accuracy", 57.494, "57.49"),
+        ("rmse", 0.260253, "0.26025"),
+        ("rmse", 9331.91608, "9331.92"),
+        ("rmse", -10.0, "-10"),
+        ("rmse", float("nan"), "nan"),
+    ],
+)
+def test_scores_have_the_digits_of_the_paper(metric: str, value: float, text: str) -> None:
+    assert tables.format_score(metric, value) == text
+
+
 def test_mean_and_sample_deviation_in_the_papers_units() -> None:
     # 0.60, 0.62, 0.64: mean 0.62; squared deviations 4e-4 + 0 + 4e-4 over n - 1 = 2 give a deviation of 0.02.
     runs = runs_of({"a": [0.60, 0.62, 0.64]}).assign(model="a")
