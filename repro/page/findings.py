@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from repro import tables
+from repro.page.records import RecordFile
 from repro.page.sources import Results
 
 RELEASED = "gbdt_mo_released"
@@ -117,43 +118,37 @@ def _signed(metric: str, value: float) -> str:
     return f"-{text}" if value < 0 and float(text) else f"+{text}"
 
 
-def dropped_rows(results: Results) -> list[dict[str, str]]:
+def dropped_rows(results: Results) -> list[dict[str, Any]]:
     """Set the released program's growth beside complete trees: rows without a leaf, rounds, score; a row a data set."""
-    released, complete = results.records.get("released"), results.records.get("table5")
-    if released is None or complete is None:
+    if "ablation" not in results.records:
         return []
-    rows = []
-    theirs = _by_dataset(results, "released", RELEASED)
-    ours = _by_dataset(results, "table5", COMPLETE)
-    for dataset, own in theirs.items():
-        other = ours.get(dataset)
-        rows.append(
-            {
-                "dataset": dataset,
-                "dropped": f"{own['dropped']:.1%}",
-                "released": own["score"],
-                "released_rounds": own["rounds"],
-                "complete": other["score"] if other else "–",
-                "complete_rounds": other["rounds"] if other else "–",
-                "anchor": released.anchor((dataset,)),
-                "complete_anchor": complete.anchor((dataset, COMPLETE, "paper")),
-            }
-        )
-    return rows
+    theirs, ours = (_by_dataset(results.records["ablation"], model) for model in (RELEASED, COMPLETE))
+    return [
+        {
+            "dataset": dataset,
+            "share": own["share"],
+            "dropped": f"{own['share']:.1%}",
+            "released": own,
+            "complete": ours[dataset],
+        }
+        for dataset, own in theirs.items()
+        if dataset in ours
+    ]
 
 
-def _by_dataset(results: Results, name: str, model: str) -> dict[str, dict[str, Any]]:
+def _by_dataset(file: RecordFile, model: str) -> dict[str, dict[str, Any]]:
     """Average a model's runs under the paper protocol over the seeds, by data set."""
     found = {}
-    for group in results.records[name].groups:
-        if group.key.get("model") == model and group.key.get("protocol") == "paper":
+    for group in file.groups:
+        if group.key["model"] == model and group.key["protocol"] == "paper":
             records = [record for _, record in group.runs]
             metric = records[0]["scores"]["metric"]
             score = tables.in_paper_units(metric, fmean(record["scores"]["test"] for record in records))
             found[group.key["dataset"]] = {
-                "dropped": fmean(record["unassigned_fraction"] or 0.0 for record in records),
+                "share": fmean(record["unassigned_fraction"] or 0.0 for record in records),
                 "score": f"{tables.format_score(metric, score)} ({tables.metric_title(metric)})",
                 "rounds": f"{fmean(record['best_round'] for record in records):.0f}",
+                "anchor": file.anchor(group.path),
             }
     return found
 

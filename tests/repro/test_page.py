@@ -436,6 +436,20 @@ def test_paragraphs_of_findings_name_the_tables_of_their_numbers(project_root: P
     assert n_checked > 50
 
 
+def test_rows_without_a_leaf_are_those_of_the_ablation(project_root: Path, parsed: Parsed) -> None:
+    """Worked out from the records, which its table was made from in another way."""
+    results = read_results(project_root / "results")
+    table = pd.read_csv(project_root / "results" / "ablation.csv").query("protocol == 'paper'").set_index("dataset")
+    rows = findings.dropped_rows(results)
+    assert [row["dataset"] for row in rows] == list(table.index)
+    for row in rows:
+        own = table.loc[row["dataset"]]
+        assert row["share"] == pytest.approx(own["unassigned"])
+        for side in ("released", "complete"):
+            assert row[side]["rounds"] == f"{own[f'{side}_best_round']:.0f}"
+            assert row[side]["anchor"] in parsed.ids
+
+
 def test_counts_and_findings(made_up: Path) -> None:
     """Made-up scores have the mean 0.61: far from any RMSE; and 61.0 ± 1.0 over three seeds, off by 1.29 and 1.94."""
     results = read_results(made_up / "results")
