@@ -25,8 +25,8 @@ from repro.kinds.base import Evidence, Page
 from repro.plan import WITHOUT_RUNS, Cell, Plan, PlanError, make_plan
 from repro.provenance import ROOT
 from repro.published import PublishedStore, published_records, records_path
-from repro.sidecar import write_with_sidecar
-from repro.store import RunStore, StoreError, json_object, seal, write_atomically
+from repro.sidecar import read_sidecar, with_sidecar
+from repro.store import RunStore, StoreError, seal, write_together
 
 RESULTS = ROOT / "results"
 NOT_RUN = "not run"
@@ -121,8 +121,21 @@ def write_tables(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str,
     list of Path
         The Markdown files, each with its drawings.
     """
-    evidence, pages = _make_pages(plan, store, stated)
-    return [path for page in pages for path in _write_page(evidence, page, folder)]
+    return _write(*_make_pages(plan, store, stated), folder)
+
+
+def _write(
+    evidence: Evidence, pages: Sequence[Page], folder: Path, beside: Mapping[str, bytes] | None = None
+) -> list[Path]:
+    """Write the pages, each with its sidecar, and what lies beside them, all together; return what is there to see."""
+    contents: dict[str, bytes] = {}
+    shown: list[str] = []
+    for page in pages:
+        drawings = {f"{page.name}.{ending}": drawing for ending, drawing in page.drawings.items()}
+        contents |= _files(evidence, page, {**drawings, **(beside or {})})
+        shown += [f"{page.name}.md", *drawings]
+    write_together({folder / file: content for file, content in contents.items()})
+    return [folder / file for file in [*shown, *(beside or {})]]
 
 
 def _make_pages(plan: Plan, store: RunStore, stated: Mapping[str, str] | None) -> tuple[Evidence, list[Page]]:
@@ -135,7 +148,7 @@ def _make_pages(plan: Plan, store: RunStore, stated: Mapping[str, str] | None) -
         raise PublishError(f"{plan.experiment} cannot be made from these records: {error}") from error
 
 
-def _write_page(evidence: Evidence, page: Page, folder: Path) -> list[Path]:
+def _files(evidence: Evidence, page: Page, beside: Mapping[str, bytes]) -> dict[str, bytes]:
     cells = evidence.cells if page.cells is None else page.cells
     records = [record for record in evidence.records if record["run_id"] in set(cells["run_id"])]
     data = {
@@ -152,16 +165,14 @@ def _write_page(evidence: Evidence, page: Page, folder: Path) -> list[Path]:
         "data": {**data, **page.data},
         **page.about,
     }
-    path = write_with_sidecar(
-        folder,
+    return with_sidecar(
         page.name,
         markdown=f"{_title(evidence.plan, cells)}\n\n{page.markdown}\n",
         csv=page.table.to_csv(index=False, lineterminator="\n"),
         records=records,
         about=about,
-        drawings={f"{page.name}.{ending}": drawing for ending, drawing in page.drawings.items()},
+        beside=beside,
     )
-    return [path, *(folder / f"{page.name}.{ending}" for ending in page.drawings)]
 
 
 def _title(plan: Plan, cells: pd.DataFrame) -> str:
@@ -227,8 +238,8 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
     elif _made_from_lines(plan):
         store = PublishedStore(store.root, published_records(folder, plan.name), local=True)
     stated = {
-        **(_published_reasons(folder / f"{source}.json") if source else {}),
-        **_published_reasons(folder / f"{plan.name}.json"),
+        **(_published_reasons(folder, source) if source else {}),
+        **_published_reasons(folder, plan.name),
         **stated,
     }
     cells = cell_frame(plan, store, stated)
@@ -241,24 +252,21 @@ def publish(plan: Plan, store: RunStore, folder: Path, stated: Mapping[str, str]
         raise PublishError(_left_out(plan, cells))
     if source:
         return write_tables(plan, store, folder, stated)
-    lines = _lines(folder, plan, store, recorded)
-    written = write_tables(plan, store, folder, stated)
-    write_atomically(records_path(folder, plan.name), lines)
-    return [*written, records_path(folder, plan.name)]
+    lines = {records_path(folder, plan.name).name: _lines(folder, plan, store, recorded).encode()}
+    return _write(*_make_pages(plan, store, stated), folder, lines)
 
 
 def _publish_without_runs(plan: Plan, store: RunStore, folder: Path) -> list[Path]:
     """Write tables that are made from the data sets, after checking that none that is published is missing here."""
     evidence, pages = _make_pages(plan, store, None)
     for page in pages:
-        sidecar = folder / f"{page.name}.json"
-        before = _sidecar(sidecar)["data"] if sidecar.exists() else {}
+        before = (_published(folder, page.name) or {"data": {}})["data"]
         if lost := sorted(set(before) - set(page.data)):
             raise PublishError(
                 f"{page.name} is published with {', '.join(lost)}, which cannot be had here; publishing would lose "
                 f"that. `make reproduce-{page.name}` says where it was looked for"
             )
-    return [path for page in pages for path in _write_page(evidence, page, folder)]
+    return _write(evidence, pages, folder)
 
 
 def _made_from_lines(plan: Plan) -> bool:
@@ -336,16 +344,22 @@ def _compact(record: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, A
     return bare | {"at_rounds": at_rounds}
 
 
-def _published_reasons(sidecar: Path) -> dict[str, str]:
-    if not sidecar.exists():
-        return {}
-    gaps = _sidecar(sidecar)["gaps"]
+def _published_reasons(folder: Path, name: str) -> dict[str, str]:
+    gaps = (_published(folder, name) or {"gaps": []})["gaps"]
     # What was missing then is looked up anew.
     return {f"{gap['dataset']}/{gap['model']}": gap["reason"] for gap in gaps if not gap["reason"].startswith(NO_DATA)}
 
 
-def _sidecar(path: Path) -> dict[str, Any]:
-    return json_object(path.read_text("utf-8"), str(path), "Restore the published file.")
+def _published(folder: Path, name: str) -> dict[str, Any] | None:
+    """Return what the sidecar of a published table says, None if the table is not published."""
+    sidecar = folder / f"{name}.json"
+    if sidecar.exists():
+        return read_sidecar(sidecar)
+    if (folder / f"{name}.md").exists():
+        raise PublishError(
+            f"{name}.md is published and {sidecar} is missing, which says of what it was made; restore it"
+        )
+    return None
 
 
 def _parse_gaps(texts: Iterable[str]) -> dict[str, str]:
@@ -377,7 +391,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "table":
             if source := plan.table.get("records_of"):  # also on a fresh clone, which has no runs of its own
                 store = PublishedStore(store.root, published_records(RESULTS, source), local=True)
-                stated = {**_published_reasons(RESULTS / f"{source}.json"), **stated}
+                stated = {**_published_reasons(RESULTS, source), **stated}
             written = write_tables(plan, store, store.tables_dir, stated)
         else:
             before = _published_lines(plan)

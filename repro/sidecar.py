@@ -1,4 +1,4 @@
-"""Writes a table with the file beside it that says what it was made from."""
+"""Puts beside a table the file that says what it was made from, and reads it again."""
 
 from __future__ import annotations
 
@@ -9,42 +9,35 @@ from pathlib import Path
 from typing import Any
 
 from repro import provenance
-from repro.store import write_atomically
+from repro.store import StoreError, json_object, seal, unseal
 
 
-def write_with_sidecar(
-    folder: Path,
+def with_sidecar(
     name: str,
     *,
     markdown: str,
     csv: str,
     records: Iterable[Mapping[str, Any]],
     about: Mapping[str, Any],
-    drawings: Mapping[str, bytes],
-) -> Path:
-    """Write ``<name>.md``, ``<name>.csv``, any drawings, and ``<name>.json``.
+    beside: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """Return the files of a table by their names: ``<name>.md``, ``<name>.csv``, those beside it, and ``<name>.json``.
+
+    The last has the checksums of the others and its own digest, so that a change of any is noticed.
 
     Parameters
     ----------
-    folder : Path
     name : str
     markdown, csv : str
     records : iterable of mapping
         What the table was made from, each with ``run_id`` and ``provenance``.
     about : mapping
         What the sidecar says first.
-    drawings : mapping of str to bytes
-        Files beside the table, by their name.
-
-    Returns
-    -------
-    Path
-        The Markdown file.
+    beside : mapping of str to bytes
+        Drawings, published records.
     """
     records = list(records)
-    contents = {f"{name}.md": markdown.encode(), f"{name}.csv": csv.encode(), **drawings}
-    for file, content in contents.items():
-        write_atomically(folder / file, content)
+    contents = {f"{name}.md": markdown.encode(), f"{name}.csv": csv.encode(), **beside}
     code = provenance.code_version()
     sidecar = {
         **about,
@@ -54,8 +47,23 @@ def write_with_sidecar(
         "written_by": {"commit": code["commit"], "dirty": code["dirty"]},
         "runs": [record["run_id"] for record in records],
     }
-    write_atomically(folder / f"{name}.json", json.dumps(sidecar, indent=1) + "\n")
-    return folder / f"{name}.md"
+    return {**contents, f"{name}.json": (json.dumps(seal(sidecar), indent=1) + "\n").encode()}
+
+
+def read_sidecar(path: Path) -> dict[str, Any]:
+    """Return what a sidecar says.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be read, or is not as it was written.
+    """
+    remedy = f"Restore the published file, or publish it again: make publish EXPERIMENT={path.stem}"
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}. {remedy}") from error
+    return unseal(json_object(text, str(path), remedy), str(path), remedy)
 
 
 def origins(described: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -11,6 +11,7 @@ Layout under the store's root (``results/runs`` by default)::
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import shutil
 import socket
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -136,22 +138,49 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     StoreError
         If the folder cannot be written or the disk is full. Nothing is left behind then.
     """
-    temporary = path.with_name(f".{path.name}.{owner()}.tmp")
+    write_together({path: content})
+
+
+def write_together(contents: Mapping[Path, str | bytes]) -> None:
+    """Write files that belong together: none is replaced before all are whole on the disk.
+
+    A kill while they are being replaced can leave some old; whoever must notice keeps their checksums.
+
+    Raises
+    ------
+    StoreError
+        As for `write_atomically`.
+    """
+    temporaries = {path: path.with_name(f".{path.name}.{owner()}.tmp") for path in contents}
+    replaced: list[Path] = []
+    path = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync_folder(path.parent)
+            for path, content in contents.items():
+                if path.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, "a folder has its name", str(path))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with temporaries[path].open("wb") as file:
+                    file.write(content.encode() if isinstance(content, str) else content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            for path, temporary in temporaries.items():
+                os.replace(temporary, path)
+                replaced.append(path)
+        finally:
+            for temporary in temporaries.values():
+                with suppress(OSError):  # its folder may be no folder
+                    temporary.unlink()
+        for folder in {path.parent for path in contents}:
+            _sync_folder(folder)
     except OSError as error:
+        changed = (
+            f"{', '.join(one.name for one in replaced)} had been replaced by then"
+            if replaced
+            else "Nothing was changed"
+        )
         raise StoreError(
-            f"cannot write {path}: {error.strerror or error}. Nothing was changed; make room or make the folder "
+            f"cannot write {path}: {error.strerror or error}. {changed}; make room or make the folder "
             "writable, then run the same command again."
         ) from error
 

@@ -16,8 +16,9 @@ from repro.bench import frames, markdown, scaling, scaling_markdown, scores, spa
 from repro.bench.cell import bench_store, was_busy
 from repro.bench.plan import BenchCell, BenchPlan
 from repro.provenance import ROOT
-from repro.sidecar import write_with_sidecar
-from repro.store import RunStore, seal, write_atomically
+from repro.published import records_path
+from repro.sidecar import with_sidecar
+from repro.store import RunStore, seal, write_together
 
 NOT_RUN = "not run"
 PAPER = ROOT / "results" / "paper"
@@ -159,19 +160,22 @@ def write_report(plan: BenchPlan, root: Path, folder: Path) -> list[Path]:
     -------
     list of Path
     """
-    evidence = gather(plan, bench_store(root))
+    return _write(plan, gather(plan, bench_store(root)), folder, {})
+
+
+def _write(plan: BenchPlan, evidence: Evidence, folder: Path, lines: Mapping[str, bytes]) -> list[Path]:
     drawn = _drawings(plan, evidence)
     text, csv = _CONTENTS[plan.kind](plan, evidence)
-    path = write_with_sidecar(
-        folder,
+    contents = with_sidecar(
         plan.experiment,
         markdown=f"{_title(plan, evidence)}\n\n{text}\n\n{_LEGENDS.get(plan.kind, LEGEND)}\n",
         csv=csv.to_csv(index=False, lineterminator="\n"),
         records=[record for _, record in evidence.measured],
         about=_about(plan, evidence),
-        drawings=drawn,
+        beside={**drawn, **lines},
     )
-    return [path, *(folder / file for file in drawn)]
+    write_together({folder / file: content for file, content in contents.items()})
+    return [folder / file for file in (f"{plan.experiment}.md", *drawn, *lines)]
 
 
 def _drawings(plan: BenchPlan, evidence: Evidence) -> dict[str, bytes]:
@@ -365,13 +369,10 @@ def publish_bench(plan: BenchPlan, root: Path, folder: Path, stated: Mapping[str
             f"others used the machine during {len(busy)} cells, among them {busy[0]}; measure them again when it is "
             "quiet: make bench ARGS=--again"
         )
-    written = write_report(plan, root, folder)
     if plan.kind in ("figure5", "inference"):  # the benchmark's records are published with it
-        return written
+        return _write(plan, evidence, folder, {})
     lines = [
         json.dumps(seal({"cell": cell.key, **record}), separators=(",", ":"), ensure_ascii=False) + "\n"
         for cell, record in evidence.measured
     ]
-    path = folder / f"{plan.experiment}_records.jsonl"
-    write_atomically(path, "".join(lines))
-    return [*written, path]
+    return _write(plan, evidence, folder, {records_path(folder, plan.experiment).name: "".join(lines).encode()})

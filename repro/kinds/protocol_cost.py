@@ -16,9 +16,10 @@ LEGEND = """\
 Means over the n seeds that both protocols have. *difference*: `paper` minus `holdout`, with its standard error over
 the seeds' differences; accuracy in points, RMSE in the targets' units, where below 0 is better. Two things are in it:
 `paper` stops on the test rows and reports the best score on them, and it trains on the validation rows too, a quarter
-more than `holdout`, but for MNIST and its inpainting, which have validation rows of their own. *validation minus test*, within the `holdout` runs, has the first alone: the score
-on the rows that stopped the training minus that on rows it never saw, of one and the same model; but of other rows,
-so that one seed says little. *best round*: `paper` / `holdout`."""
+more than `holdout`, but for MNIST and its inpainting, which have validation rows of their own. *validation minus
+test*, within the `holdout` runs, has the first alone: the score on the rows that stopped the training minus that on
+rows it never saw, of one and the same model; but of other rows, so that one seed says little. *best
+round*: `paper` / `holdout`."""
 HEAD = [
     "data set",
     "model",

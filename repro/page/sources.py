@@ -12,7 +12,7 @@ import pandas as pd
 
 from repro.page.records import RecordFile, record_file
 from repro.published import published_records
-from repro.store import json_object
+from repro.sidecar import read_sidecar
 
 _SUFFIX = "_records"
 
@@ -75,14 +75,18 @@ def read_results(folder: Path) -> Results:
     PageError
         If a file is missing, or is not the one its sidecar describes, or a table's runs are not among the records.
     StoreError
-        If a record was changed after it was published.
+        If a record, or what says of what a table was made, was changed after it was published.
     """
     names = sorted(path.stem.removesuffix(_SUFFIX) for path in folder.glob(f"*{_SUFFIX}.jsonl"))
     records = {name: record_file(name, published_records(folder, name)) for name in names}
-    sidecars = {path.stem: _sidecar(path) for path in sorted(folder.glob("*.json"))}
+    sidecars = {path.stem: read_sidecar(path) for path in sorted(folder.glob("*.json"))}
     for path in folder.glob("*.md"):
         if path.stem not in sidecars:
             raise PageError(f"{path} has no {path.stem}.json that says what it was made from. {_again(path.stem)}")
+    named = {file for sidecar in sidecars.values() for file in sidecar["sha256"]}
+    for name in names:
+        if f"{name}{_SUFFIX}.jsonl" not in named:
+            raise PageError(f"no table names {folder / name}{_SUFFIX}.jsonl: it was not published so. {_again(name)}")
     tables = {
         name: Published(
             name=name,
@@ -94,16 +98,6 @@ def read_results(folder: Path) -> Results:
         for name, sidecar in sidecars.items()
     }
     return Results(folder, tables, records)
-
-
-def _sidecar(path: Path) -> dict[str, Any]:
-    try:
-        sidecar = json_object(path.read_text("utf-8"), str(path), _again(path.stem))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PageError(f"cannot read {path}: {error}. {_again(path.stem)}") from error
-    if lacking := {"sha256", "runs", "provenance"} - set(sidecar):
-        raise PageError(f"{path} does not say {', '.join(sorted(lacking))}. {_again(path.stem)}")
-    return sidecar
 
 
 def _again(name: str) -> str:

@@ -29,7 +29,8 @@ from repro.page.sources import PageError, read_results
 from repro.plan import Plan, make_plan
 from repro.published import published_records
 from repro.report import publish
-from repro.store import RunStore, StoreError
+from repro.sidecar import read_sidecar
+from repro.store import RunStore, StoreError, seal
 from repro.tables import in_paper_units
 
 PAPERS = ("https://arxiv.org/", "https://proceedings.neurips.cc/")
@@ -488,9 +489,45 @@ def test_a_table_changed_by_hand_is_refused(folder: Path, made_up: Path, ending:
 
 
 def test_a_table_without_its_records_is_refused(folder: Path, made_up: Path) -> None:
+    sidecar = read_sidecar(folder / "table5.json")
+    sidecar["runs"].append("f" * 16)
+    (folder / "table5.json").write_text(json.dumps(seal(sidecar)))
+    with pytest.raises(PageError, match=r"table5\.md was made from 25 runs, and table5_records\.jsonl lacks some"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+def other_line(lines: list[str]) -> list[str]:
+    """Add a whole and sealed line of another table."""
+    record = json.loads(lines[0])
+    del record["digest"]
+    record["cell"]["dataset"] = "digits"
+    return [*lines, json.dumps(seal(record)) + "\n"]
+
+
+@pytest.mark.parametrize("change", [lambda lines: lines[1:], other_line], ids=["one less", "one more"])
+def test_records_that_are_not_those_published_with_the_table_are_refused(folder: Path, made_up: Path, change) -> None:
+    """As a publication leaves them that is killed before its last file."""
     path = folder / "table5_records.jsonl"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    with pytest.raises(PageError, match=r"table5\.md was made from 24 runs, and table5_records\.jsonl lacks some"):
+    path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+    with pytest.raises(PageError, match=r"table5_records\.jsonl was changed after it was published: table5\.json has"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+def test_records_that_no_table_names_are_refused(folder: Path, made_up: Path) -> None:
+    shutil.copy(folder / "table5_records.jsonl", folder / "table6_records.jsonl")
+    with pytest.raises(PageError, match=r"no table names .*table6_records\.jsonl"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+@pytest.mark.parametrize(
+    "change", [{"sha256": {}}, {"runs": []}, {"n_recorded": 1}, {"gaps": [{}]}, {"written": "yesterday"}]
+)
+def test_a_sidecar_changed_by_hand_is_refused(folder: Path, made_up: Path, change: dict[str, object]) -> None:
+    path = folder / "table5.json"
+    before = json.loads(path.read_text())
+    assert all(before[key] != value for key, value in change.items())
+    path.write_text(json.dumps({**before, **change}))
+    with pytest.raises(StoreError, match=r"table5\.json was changed .*make publish EXPERIMENT=table5"):
         make_page(folder, made_up / "docs" / "findings.md")
 
 
@@ -526,7 +563,7 @@ def test_damaged_lines_are_refused(folder: Path, made_up: Path, damage: Callable
 @pytest.mark.parametrize("text", ["{", "[]", "{}"])
 def test_a_damaged_sidecar_is_refused(folder: Path, made_up: Path, text: str) -> None:
     (folder / "table5.json").write_text(text)
-    with pytest.raises((PageError, StoreError), match=r"table5\.json.*make publish EXPERIMENT=table5"):
+    with pytest.raises(StoreError, match=r"table5\.json.*make publish EXPERIMENT=table5"):
         make_page(folder, made_up / "docs" / "findings.md")
 
 

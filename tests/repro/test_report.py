@@ -1,7 +1,9 @@
 """Tables on disk with their provenance, and what may be published over what."""
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -311,6 +313,51 @@ def test_sizes_that_are_published_are_not_lost_where_the_data_is_not(
     with pytest.raises(PublishError, match="table4 is published with mnist, which cannot be had here"):
         publish(make_plan("table4"), store, tmp_path, {})
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["table4", "table5"])
+def test_a_published_table_that_lost_its_sidecar_is_not_replaced(
+    plan: Plan, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What was published, and the reasons of its gaps, would not be known."""
+    digits = datasets.load("digits")
+    monkeypatch.setattr(datasets, "load", lambda *_, **__: digits)
+    fill(plan, store)
+    published = plan if name == "table5" else make_plan("table4")
+    publish(published, store, tmp_path / "results", {})
+    (tmp_path / "results" / f"{name}.json").unlink()
+    before = contents(tmp_path / "results")
+    with pytest.raises(PublishError, match=rf"{name}\.json is missing"):
+        publish(published, store, tmp_path / "results", {})
+    assert contents(tmp_path / "results") == before
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"{}", b'{"gaps":"x"}', b"[]"])
+def test_a_damaged_sidecar_is_told_of(plan: Plan, store: RunStore, tmp_path: Path, content: bytes) -> None:
+    fill(plan, store)
+    publish(plan, store, tmp_path, {})
+    (tmp_path / "table5.json").write_bytes(content)
+    with pytest.raises(StoreError, match=r"table5\.json.*make publish EXPERIMENT=table5"):
+        publish(plan, store, tmp_path, {})
+
+
+def test_an_interrupted_publication_changes_nothing(
+    plan: Plan, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(plan, store)
+    publish(plan, store, tmp_path / "results", {})
+    before = contents(tmp_path / "results")
+    synced = []
+
+    def full(_: int) -> None:
+        synced.append(1)
+        if len(synced) == len(before):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="Nothing was changed"):
+        publish(plan, store, tmp_path / "results", {})
+    assert contents(tmp_path / "results") == before
 
 
 @pytest.mark.parametrize("text", ["yeast", "=reason", "yeast/xgboost="])

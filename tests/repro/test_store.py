@@ -15,7 +15,7 @@ import pytest
 from configs import compose_config
 from fake_cells import record_of
 
-from repro.store import RunStore, StoreError, owner, run_id, seal, unseal, write_atomically
+from repro.store import RunStore, StoreError, owner, run_id, seal, unseal, write_atomically, write_together
 
 
 @pytest.fixture
@@ -115,6 +115,32 @@ def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path: Path, mon
         write_atomically(tmp_path / "a.txt", "new")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("full_at", [1, 2, 3])
+def test_files_that_belong_together_are_all_written_or_none(tmp_path: Path, monkeypatch, full_at: int) -> None:
+    before = {tmp_path / name: f"old {name}" for name in "abc"}
+    write_together(before)
+    calls = []
+
+    def full(_: int) -> None:
+        calls.append(1)
+        if len(calls) == full_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match=rf"cannot write .*{'abc'[full_at - 1]}: No space left .* Nothing was changed"):
+        write_together(dict.fromkeys(before, "new"))
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_in_the_place_of_a_file_is_found_before_anything_is_changed(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "a", "old")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(StoreError, match=r"cannot write .*b: a folder has its name\. Nothing was changed"):
+        write_together({tmp_path / "a": "new", tmp_path / "b": "new"})
+    assert (tmp_path / "a").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_work(tmp_path: Path) -> None:
