@@ -13,13 +13,26 @@ MODEL      ?=
 DATASETS   ?= $(DATASET)
 MODELS     ?= $(MODEL)
 SEEDS      ?=
-EXPERIMENT ?= table5
+EXPERIMENT ?=
 ARGS       ?=
 TAKEN      := PYTHON VENV DATASET MODEL DATASETS MODELS SEEDS EXPERIMENT ARGS
 GIVEN      := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
 ifneq ($(filter-out $(TAKEN),$(GIVEN)),)
 $(error $(filter-out $(TAKEN),$(GIVEN)): nothing reads that; there are $(TAKEN))
 endif
+# Nor may a target be given what it does not read: it would run the whole thing.
+SWEEPS := reproduce-table3 reproduce-table5 reproduce-table7 reproduce-table8 reproduce-table9 reproduce-table9-large grid figure1 \
+          figure3 figure4 ablation ranksvm-table families ranksvm-toy experiment
+READ_SEEDS      := $(SWEEPS)
+READ_MODELS     := $(SWEEPS) bench ranksvm-scaling
+READ_DATASETS   := $(READ_MODELS) reproduce-table6
+READ_EXPERIMENT := experiment bench publish
+READ_MODEL      := $(READ_MODELS)
+READ_DATASET    := $(READ_DATASETS)
+$(foreach name,$(filter DATASET DATASETS MODEL MODELS SEEDS EXPERIMENT,$(GIVEN)),$(if $(filter $(READ_$(name)),$(MAKECMDGOALS)),,\
+    $(error $(name): $(or $(MAKECMDGOALS),help) does not read that; these do: $(READ_$(name)))))
+$(foreach name,DATASET MODEL,$(if $(filter 2,$(words $(filter $(name) $(name)S,$(GIVEN)))),\
+    $(error $(name) and $(name)S are two spellings of one thing: give one)))
 
 C_FILES := $(wildcard gbdtmo_core/csrc/*.[ch] repro/bench/*.c tests/c/*.[ch])
 
@@ -99,7 +112,7 @@ grid: native  ## Learning rate x depth grid, chosen on validation rows (DATASET=
 		--seeds "$(SEEDS)" $(ARGS)
 
 bench: native  ## Speed and memory: measure what is missing, write the report (DATASETS=a MODELS=b ARGS=...); keep the machine idle
-	$(PY) -m repro.bench experiment=$(if $(filter table5,$(EXPERIMENT)),bench,$(EXPERIMENT)) \
+	$(PY) -m repro.bench experiment=$(or $(EXPERIMENT),bench) \
 		--datasets "$(DATASETS)" --models "$(MODELS)" $(ARGS)
 
 ranksvm-scaling: native  ## Rank-SVM's time and memory: measure what is missing, write the report; keep the machine idle (ARGS=...)
@@ -145,7 +158,7 @@ ranksvm-toy: native  ## Rank-SVM's toy problem, regions and losses: run what is 
 	$(SWEEP) experiment=ranksvm_toy
 
 experiment: native  ## Any file of conf/experiment: run what is missing, write its table (EXPERIMENT=yeast_splits, narrowed like Table V)
-	$(SWEEP) experiment=$(EXPERIMENT)
+	$(SWEEP) experiment=$(or $(EXPERIMENT),$(error say which, such as EXPERIMENT=yeast_splits))
 
 report: native  ## One page with all that is published, results/report.html
 	$(PY) -m repro.page
@@ -153,6 +166,7 @@ report: native  ## One page with all that is published, results/report.html
 mlflow-ui: native  ## Browse the recorded runs in MLflow's web page
 	$(PY) -m repro.tracking ui
 
+publish: EXPERIMENT := $(or $(EXPERIMENT),table5)
 publish: native  ## Copy finished tables and their records to results/, renew the page (EXPERIMENT=table5 ARGS=...)
 	$(PY) -m repro.report publish $(EXPERIMENT) $(ARGS)
 	$(if $(filter table5,$(EXPERIMENT)),$(PY) scripts/readme_table.py)

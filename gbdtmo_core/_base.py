@@ -16,7 +16,7 @@ from gbdtmo_core import _lib
 from gbdtmo_core._model import Model
 from gbdtmo_core._parameters import check_exact_hessian, check_parameters, check_top_k
 from gbdtmo_core._state import unchanged_on_failure
-from gbdtmo_core._targets import best_constant, refuse_non_numbers
+from gbdtmo_core._targets import best_constant, refuse_non_numbers, require_same_columns
 from gbdtmo_core._trees import Trees
 from gbdtmo_core.persistence import read_model, write_model
 
@@ -169,10 +169,14 @@ class BaseGBDTMO(BaseEstimator):
     def _check_rows(self, X: Any, name: str = "X") -> NDArray[Any]:
         """Rows as float32 or float64 (n, m), any strides; NaN stays, infinity and all that is no number is refused."""
         refuse_non_numbers(X, name)
-        finite: bool | str = "allow-nan" if self.growth == "complete" else True
         rows: NDArray[Any] = check_array(
-            X, dtype=[np.float64, np.float32], ensure_all_finite=finite, input_name=name, estimator=self
+            X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", input_name=name, estimator=self
         )
+        if self.growth == "released" and np.isnan(rows).any():
+            raise ValueError(
+                f"{name} has missing values (NaN), which growth='released' does not take, as the program it copies. "
+                "Replace them, or use growth='complete'."
+            )
         return rows
 
     def _check_new_rows(self, X: Any) -> NDArray[Any]:
@@ -206,6 +210,7 @@ class BaseGBDTMO(BaseEstimator):
         if eval_rows.shape[1] != rows.shape[1]:
             raise ValueError(f"X of eval_set has {eval_rows.shape[1]} features, but X has {rows.shape[1]} features.")
         check_consistent_length(eval_rows, eval_set[1])
+        require_same_columns(y, eval_set[1])
         return rows, (eval_rows, eval_set[1])
 
     def _core_params(self, loss: str, threads: int) -> dict[str, Any]:

@@ -45,6 +45,20 @@ def _typed_parts(data: Any) -> Iterator[tuple[str, Any, Any]]:
         yield "", array.dtype, array
 
 
+def require_same_columns(y: Any, y_valid: Any) -> None:
+    """Raises where both are frames with named columns and these differ: they are matched by position."""
+    names, others = (list(getattr(one, "columns", ())) for one in (y, y_valid))
+    if names and others and names != others and all(isinstance(name, str) for name in names + others):
+        raise ValueError(
+            f"y of eval_set has the columns {_shortened(others)}, y has {_shortened(names)}: outputs must be the same, "
+            "in the same order."
+        )
+
+
+def _shortened(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+
+
 def _refuse_missing(y: Any, name: str) -> None:
     if hasattr(y, "isna") and np.any(y.isna()):
         raise ValueError(f"{name} has missing values; drop those rows.")

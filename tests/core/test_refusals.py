@@ -254,8 +254,24 @@ def test_an_indicator_for_validation_needs_an_indicator_for_training() -> None:
 
 
 def test_released_growth_refuses_missing_values() -> None:
-    with _refused("nan|missing"):
+    with _refused(r"X has missing values \(NaN\), which growth='released' does not take"):
         GBDTMORegressor(growth="released").fit(_with(X, np.nan), Y)
+    with _refused("X of eval_set has missing values"):
+        GBDTMORegressor(growth="released").fit(X, Y, eval_set=(_with(X, np.nan), Y))
+
+
+@pytest.mark.parametrize(("estimator", "y"), [(GBDTMORegressor, Y), (GBDTMOClassifier, INDICATOR)])
+def test_named_outputs_of_validation_rows_must_be_those_of_training(estimator, y) -> None:
+    names = [f"output{column}" for column in range(y.shape[1])]
+    frame = pd.DataFrame(y, columns=names)
+    model = estimator(n_estimators=2).fit(X, frame, eval_set=(X, frame))
+    assert model.n_iter_ == 2
+    for other in (frame[names[::-1]], frame.rename(columns={names[0]: "another"})):
+        with _refused(
+            "y of eval_set has the columns .*, y has output0, .*: outputs must be the same, in the same order"
+        ):
+            estimator(n_estimators=2).fit(X, frame, eval_set=(X, other))
+    estimator(n_estimators=2).fit(X, frame, eval_set=(X, y))  # without names, by position
 
 
 @pytest.mark.parametrize("method", ["predict", "staged_predict", "predict_proba", "decision_function", "save_model"])

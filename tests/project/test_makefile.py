@@ -23,7 +23,7 @@ def test_help_lists_every_target(project_root: Path) -> None:
 def test_targets_can_be_called_first(project_root: Path) -> None:
     """Each target but those that need no Python sets the environment up before it uses it."""
     for target in _targets(project_root) - {"help", "clean"}:
-        command = ["make", "-n", target]
+        command = ["make", "-n", target, *(["EXPERIMENT=table5"] if target == "experiment" else [])]
         plan = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=True).stdout
         assert "scripts/bootstrap.sh" in plan.split(".venv/bin/")[0], target
 
@@ -59,6 +59,47 @@ def test_both_spellings_narrow_an_experiment(
 ) -> None:
     command = ["make", "-n", target, *given]
     assert expected in subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=True).stdout
+
+
+def refusal(project_root: Path, *words: str) -> str:
+    done = subprocess.run(["make", "-n", *words], cwd=project_root, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "given"),
+    [
+        ("bench", "SEEDS=2"),
+        ("reproduce-table6", "MODELS=gbdt_mo"),
+        ("reproduce-table10", "DATASETS=yeast"),
+        ("significance", "DATASET=yeast"),
+        ("publish", "DATASETS=yeast"),
+        ("reproduce-table5", "EXPERIMENT=table7"),
+    ],
+)
+def test_a_variable_that_the_target_does_not_read_is_refused(project_root: Path, target: str, given: str) -> None:
+    """It would run, or publish, the whole thing."""
+    name = given.partition("=")[0]
+    assert f"{name}: {target} does not read that; these do: " in refusal(project_root, target, given)
+
+
+def test_what_a_target_reads_is_what_its_recipe_takes(project_root: Path) -> None:
+    """The lists at the head of the Makefile against what `make -n` then does with each variable."""
+    for target in _targets(project_root) - {"help", "clean", "lock"}:
+        which = ["EXPERIMENT=table5"] if target == "experiment" else []
+        for name in ("DATASETS", "MODELS", "SEEDS", "EXPERIMENT"):
+            command = ["make", "-n", target, *([] if name == "EXPERIMENT" else which), f"{name}=marked"]
+            done = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=False)
+            assert ("marked" in done.stdout) == (done.returncode == 0), (target, name)
+
+
+def test_two_spellings_at_once_are_refused(project_root: Path) -> None:
+    assert "two spellings" in refusal(project_root, "grid", "DATASET=yeast", "DATASETS=digits")
+
+
+def test_an_experiment_must_be_named(project_root: Path) -> None:
+    assert "say which, such as EXPERIMENT=yeast_splits" in refusal(project_root, "experiment")
 
 
 @pytest.mark.parametrize("given", ["SEED=3", "DATSETS=yeast", "Models=a"])
