@@ -34,6 +34,7 @@ __all__ = [
     "Split",
     "TimingOnlyError",
     "UnknownDatasetError",
+    "file_checksums",
     "load",
     "names",
 ]
@@ -49,6 +50,19 @@ def names() -> list[str]:
 def _modules() -> list[str]:
     modules = (module.name for module in pkgutil.iter_modules(__path__))
     return [name for name in modules if not name.startswith("_") and name not in _NOT_A_SET]
+
+
+def file_checksums(name: str) -> dict[str, str]:
+    """Return the SHA-256 of the files of a set as they are now, where its own code does not fix them.
+
+    Those are the sets of ARFF files: a description may leave a checksum out, or be changed. Of other sets, and where
+    the files are not here, there is nothing to return.
+    """
+    if name not in _arff_sets.names():
+        return {}
+    from . import mulan
+
+    return mulan.file_checksums(name)
 
 
 def load(name: str, *, cache_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Dataset:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ._arff import BINARY, ArffFile, Attribute
 from ._arff_sets import read_description
-from .base import Dataset, FormatError, Task, published_split
+from .base import Dataset, DatasetError, FormatError, Task, published_split
 from .fetch import checksums, describe_sources, locate
 
 
@@ -79,6 +79,14 @@ def load(name: str, *, cache_dir: str | os.PathLike[str] | None = None, download
     )
 
 
+def file_checksums(name: str) -> dict[str, str]:
+    """Return the SHA-256 of the files that `load` would read now, by name; none where they cannot be had offline."""
+    try:
+        return checksums(locate(name, read_description(name).alternatives, download=False))
+    except DatasetError:
+        return {}
+
+
 def read(
     paths: Sequence[Path], *, xml: Path | None = None, n_targets: int | None = None, ignored: Sequence[str] = ()
 ) -> Table:
@@ -104,6 +112,10 @@ def read(
     """
     if isinstance(paths, str | os.PathLike):
         raise TypeError(f"paths should be a list of files, not the single {str(paths)!r}")
+    if isinstance(ignored, str):
+        raise TypeError(f"ignored should be a list of attributes, not the single {ignored!r}")
+    if xml is not None and n_targets is not None:
+        raise ValueError("xml lists labels and n_targets counts targets of a regression: give one of them")
     files = [ArffFile(Path(path)) for path in paths]
     if not files:
         raise ValueError("paths names no file; expected at least one")

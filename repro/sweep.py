@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 
 import datasets
 from repro import workers
-from repro.job import Runner, complete_in_process
+from repro.job import Runner, complete_in_process, require_same_data
 from repro.plan import Cell, Plan, PlanError, make_plan
 from repro.progress import Display, Forecast
 from repro.provenance import ROOT, usable_cpus
@@ -90,6 +90,8 @@ def run_sweep(
     with _sole_sweep(store), ThreadPoolExecutor(1, thread_name_prefix="mlflow") as mirroring:
         store.clean_temporary()
         records = _readable_records(plan, store)
+        planned = {cell.run_id for cell in plan.cells}
+        require_same_data((record for record in records if record["run_id"] in planned), store)
         if mirror is not None:
             mirroring.submit(mirror.try_sync).result()
         missing = [cell for cell in plan.cells if not store.has(cell.run_id)]
@@ -235,7 +237,10 @@ def _score(scores: Mapping[str, Any]) -> str:
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if text.strip() and not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing; leave it empty for all")
+    return names
 
 
 def _parse(arguments: Sequence[str] | None) -> Any:
@@ -253,6 +258,9 @@ def _parse(arguments: Sequence[str] | None) -> Any:
         parser.error("say which experiment: experiment=NAME, once")
     options.experiment = experiments[0]
     options.overrides = [text for text in options.overrides if not text.startswith("experiment=")]
+    for name in ("dataset", "model", "seed"):
+        if getattr(options, f"{name}s") and any(text.startswith(f"{name}=") for text in options.overrides):
+            parser.error(f"{name}= and --{name}s narrow the same: give one of them")
     if options.seeds and not (re.fullmatch("[0-9]+", options.seeds) and int(options.seeds) > 0):
         parser.error(f"SEEDS is how many seeds to run, a whole number from 1; not {options.seeds!r}")
     return options

@@ -312,6 +312,20 @@ def test_descriptions_name_no_set_twice_and_are_checked(tmp_path: Path, monkeypa
         ({"files": [file] * 3}, "expected one file, or one of training rows"),
         ({"n_targets": 1}, "KeyError: 'files'"),
         ([], "expected keys and values, not list"),
+        ({"files": "mine/a.arff"}, "files should be a list, each of its files with path and sha256"),
+        ({"files": ["mine/a.arff"]}, "files should be a list, each of its files with path and sha256"),
+        ({"files": [file, file]}, "files has one file twice"),
+        ({"files": [{**file, "path": 5}]}, "path should be text, not 5"),
+        ({"files": [{**file, "rows": "20"}]}, "rows should be a whole number from 1, not '20'"),
+        ({"files": [{**file, "sha256": "A" * 64}]}, "sha256 should be 64 hex digits in lower case"),
+        ({"files": [{**file, "origins": "https://a"}]}, "origins should be a list of texts"),
+        ({"files": [file], "n_targets": True}, "n_targets should be a whole number from 1, not True"),
+        ({"files": [file], "n_targets": "1"}, "n_targets should be a whole number from 1, not '1'"),
+        ({"files": [file], "n_targets": 1, "xml": file}, "xml lists labels and n_targets counts targets"),
+        ({"files": [file], "xml": "a.xml"}, "expected a file with path and sha256, not 'a.xml'"),
+        ({"files": [file], "ignored": "size"}, "ignored should be a list of texts, not 'size'"),
+        ({"files": [file], "other_form": [file, {**file, "path": "b"}]}, "other_form has 2 files and files 1"),
+        ({"files": [file], "other_form": [{**file, "rows": 4}]}, "other_form has rows"),
     ):
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
         with pytest.raises(FormatError, match=rf"mine\.yaml: .*{problem}"):
@@ -323,6 +337,23 @@ def test_a_description_that_is_no_yaml_is_named(tmp_path: Path, monkeypatch) -> 
     (tmp_path / "mine.yaml").write_text("files: [")
     with pytest.raises(FormatError, match=r"mine\.yaml: ParserError: "):
         datasets.load("mine", download=False)
+
+
+def test_one_name_is_no_list_of_attributes(small: Path) -> None:
+    with pytest.raises(TypeError, match="ignored should be a list of attributes, not the single 'size'"):
+        mulan.read([small], n_targets=1, ignored="size")
+
+
+def test_labels_and_targets_at_once_are_refused(small: Path) -> None:
+    with pytest.raises(ValueError, match="give one of them"):
+        mulan.read([small], n_targets=1, xml=small)
+
+
+def test_checksums_are_none_where_the_files_are_not_or_the_code_fixes_them(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("GBDTMO_DATA", raising=False)
+    monkeypatch.setenv("GBDTMO_CACHE", str(tmp_path))
+    assert datasets.file_checksums("scene") == {}
+    assert datasets.file_checksums("digits") == {}
 
 
 def test_a_file_of_ones_own(tmp_path: Path, monkeypatch, small: Path) -> None:
@@ -339,6 +370,7 @@ def test_a_file_of_ones_own(tmp_path: Path, monkeypatch, small: Path) -> None:
     data = datasets.load("mine", download=False)
     assert (data.name, data.X.shape, data.y.shape, data.source) == ("mine", (4, 4), (4, 2), "GBDTMO_DATA")
     assert set(data.sha256) == {"small.arff", "small.xml"}
+    assert datasets.file_checksums("mine") == data.sha256
     content["files"][0]["rows"] = 5
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(FormatError, match=r"small\.arff, line 13: the file ends after 4 rows, .* has 5"):

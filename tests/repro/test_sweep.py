@@ -14,9 +14,11 @@ import pandas as pd
 import pytest
 from filelock import FileLock
 from mlflow.tracking import MlflowClient
+from omegaconf import OmegaConf
 
 import datasets
 from repro import sweep, workers
+from repro.job import complete
 from repro.plan import Plan, make_plan
 from repro.store import RunStore, StoreError
 from repro.sweep import Busy, run_sweep
@@ -57,6 +59,26 @@ def test_only_what_is_missing_is_run(plan: Plan, store: RunStore) -> None:
     store.record_path(lost).unlink()
     run_sweep(plan, store, runner=fake_cells.quick)
     assert executions(store)[6:] == [f"{lost} once"]
+
+
+def test_a_record_of_other_data_is_not_taken_for_this(
+    plan: Plan, store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set of one's own may get other rows under the same name."""
+    monkeypatch.setattr(datasets, "file_checksums", lambda name: {"mine.arff": "a"} if name == "digits" else {})
+    old, new = ({"source": "made up", "sha256": {"mine.arff": digest}} for digest in "ba")
+    sizes = {"n_fit": 10, "n_validation": 0, "n_test": 5}
+    for cell, data in zip(plan.cells, [new, old], strict=False):
+        store.write(fake_cells.record_of(OmegaConf.create(cell.config), dataset=data | sizes))
+    message = rf"{plan.cells[1].run_id} on 'digits' was made from another mine\.arff .* delete .*{plan.cells[1].run_id}"
+    with pytest.raises(StoreError, match=message):
+        run_sweep(plan, store, runner=fake_cells.quick)
+    with pytest.raises(StoreError, match=message):
+        complete(OmegaConf.create(plan.cells[1].config), store, fake_cells.quick)
+    assert not complete(OmegaConf.create(plan.cells[0].config), store, fake_cells.quick)
+    assert not (store.root / "executions.log").exists()
+    store.record_path(plan.cells[1].run_id).unlink()
+    assert run_sweep(plan, store, runner=fake_cells.quick) == []
 
 
 def test_a_bad_record_stops_only_a_sweep_that_needs_it(plan: Plan, store: RunStore) -> None:
@@ -218,7 +240,15 @@ def test_a_crash_without_output_is_told_by_its_signal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--seeds", "2"], ["experiment=a", "experiment=b"], ["experiment=a", "--seeds", "x"]]
+    "arguments",
+    [
+        ["--seeds", "2"],
+        ["experiment=a", "experiment=b"],
+        ["experiment=a", "--seeds", "x"],
+        ["experiment=table5", "--datasets", ","],
+        ["experiment=table5", "dataset=yeast", "--datasets", "digits"],
+        ["experiment=table5", "seed=1", "--seeds", "2"],
+    ],
 )
 def test_a_wrong_command_line_is_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as status:
