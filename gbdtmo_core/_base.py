@@ -363,7 +363,7 @@ class BaseGBDTMO(BaseEstimator):
             raise ValueError(f"{path} holds a {name}, not a {cls.__name__}; use {name}.load_model.")
         try:
             estimator = cls(**params)
-            check_parameters(params, cls._metrics)
+            check_parameters(estimator.get_params(deep=False), cls._metrics)
             if (model.loss == "squared_error") != is_regressor(estimator):
                 raise ValueError(f"its loss is {model.loss}")
         except (TypeError, ValueError) as error:

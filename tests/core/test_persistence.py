@@ -294,6 +294,19 @@ def test_an_odd_header_is_refused(change: dict[str, Any], tmp_path: Path) -> Non
         load_model(tmp_path / "odd")
 
 
+def test_a_parameter_that_the_file_lacks_has_its_default(tmp_path: Path) -> None:
+    """As one that was added after the file was written."""
+    with np.load(_saved(tmp_path)) as archive:
+        arrays = dict(archive)
+    header = json.loads(arrays["header"].tobytes())
+    del header["params"]["histogram_pool_mb"]
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    _write(tmp_path / "older", **arrays)
+    loaded = load_model(tmp_path / "older")
+    assert loaded.histogram_pool_mb == type(loaded)().histogram_pool_mb
+    assert np.array_equal(loaded.predict(X), load_model(_saved(tmp_path)).predict(X))
+
+
 def test_a_model_is_not_written_over_something_that_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="regular file"):
         MODELS["regression"]().save_model(tmp_path)
