@@ -38,7 +38,7 @@ _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = re.compile(rf"({_QUOTED}|[^\s{{'\"][^\s{{]*)\s*(.*)")
 # Values outside quotes are stripped afterwards: a lazy match between blanks takes the square of their number.
 _VALUE = re.compile(rf"\s*(?:({_QUOTED})\s*|([^,]*))(,|$)")
-_ENTRY = re.compile(rf"\s*(\d+)\s(?:\s*({_QUOTED})\s*|([^,]*))(,|$)")
+_ENTRY = re.compile(rf"\s*([0-9]{{1,9}})\s(?:\s*({_QUOTED})\s*|([^,]*))(,|$)")
 _ESCAPED = re.compile(r"\\(.)")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -251,7 +251,7 @@ class _RowReader:
         block = np.tile(self._default, (len(lines), 1))
         try:
             plain = self._fill_sparse(block, lines) if sparse else self._fill_dense(block, lines)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         binary = block[:, self._binary]
         finite = np.isfinite(block[:, self._wanted]).all()
@@ -268,7 +268,7 @@ class _RowReader:
             return False
         given = [line[1:-1].strip() for line in lines]
         pairs = [entry.split() for text in given if text for entry in text.split(",")]
-        if any(len(pair) != 2 for pair in pairs):
+        if any(len(pair) != 2 or not pair[0].isdecimal() or not pair[0].isascii() for pair in pairs):
             return False
         rows = np.repeat(np.arange(len(lines)), [text.count(",") + 1 if text else 0 for text in given])
         columns = np.array([int(index) for index, _ in pairs], dtype=np.int64)

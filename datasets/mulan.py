@@ -253,7 +253,7 @@ def target_columns(file: ArffFile, n_targets: int) -> list[int]:
 
 def meka_columns(file: ArffFile) -> list[int]:
     """Return the columns of the labels that MEKA counts in the relation's name."""
-    match = re.search(r"-C\s+(-?\d+)", file.relation)
+    match = re.search(r"-C\s+(-?[0-9]{1,9})(?![\d.])", file.relation)
     if match is None:
         raise file.fail(
             file.relation_line,

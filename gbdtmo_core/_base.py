@@ -204,8 +204,8 @@ class BaseGBDTMO(BaseEstimator):
         check_consistent_length(rows, y)
         if eval_set is None:
             return rows, None
-        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
-            raise ValueError("eval_set must be a pair (X_valid, y_valid).")
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2 or isinstance(eval_set[0], tuple):
+            raise ValueError("eval_set must be a pair (X_valid, y_valid), not a list of pairs.")
         eval_rows = self._check_rows(eval_set[0], "X of eval_set")
         if eval_rows.shape[1] != rows.shape[1]:
             raise ValueError(f"X of eval_set has {eval_rows.shape[1]} features, but X has {rows.shape[1]} features.")

@@ -373,7 +373,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise StoreError(f"there is no {path}; the run has not been recorded") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot read {path}: {error}") from error
+        raise StoreError(f"cannot read {path}: {error}. Delete it to run the cell again.") from error
     return json_object(text, str(path), "Delete it to run the cell again.")
 
 

@@ -261,6 +261,8 @@ def _parse(arguments: Sequence[str] | None) -> Any:
     for name in ("dataset", "model", "seed"):
         if getattr(options, f"{name}s") and any(text.startswith(f"{name}=") for text in options.overrides):
             parser.error(f"{name}= and --{name}s narrow the same: give one of them")
+    if options.processes is not None and options.processes < 1:
+        parser.error(f"--processes is how many cells run at a time, from 1; not {options.processes}")
     if options.seeds and not (re.fullmatch("[0-9]+", options.seeds) and int(options.seeds) > 0):
         parser.error(f"SEEDS is how many seeds to run, a whole number from 1; not {options.seeds!r}")
     return options

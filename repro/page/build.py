@@ -13,7 +13,7 @@ from repro import tables
 from repro.page import findings
 from repro.page.catalogue import PARTS, Entry, further
 from repro.page.markup import prose_html, table_html
-from repro.page.sources import Published, Results, read_results
+from repro.page.sources import PageError, Published, Results, read_results
 from repro.sidecar import origins
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -32,9 +32,13 @@ def make_page(folder: Path, prose: Path) -> str:
     Raises
     ------
     PageError, StoreError
-        If what is published is not what was written, see `repro.page.sources.read_results`.
+        If what is published is not what was written, see `repro.page.sources.read_results`, or cannot be read.
     """
     results = read_results(folder)
+    try:
+        text = prose.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PageError(f"cannot read {prose}: {error}. Restore the committed file") from error
     parts = list(_parts(results))
     models, worth = findings.optimism(results, "table5")
     tallies = [
@@ -63,7 +67,7 @@ def make_page(folder: Path, prose: Path) -> str:
             promises=findings.promises(results),
             titles={entry.name: entry.title for entry in _entries()},
             tolerance={"points": tables.POINTS, "relative": f"{tables.RELATIVE:.0%}"},
-            prose=prose_html(prose.read_text("utf-8"), f"../{prose.parent.name}", list(results.tables)),
+            prose=prose_html(text, f"../{prose.parent.name}", list(results.tables)),
             prose_path=f"../{prose.parent.name}/{prose.name}",
             records=list(results.records.values()),
         )

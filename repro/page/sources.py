@@ -62,9 +62,18 @@ class Results:
     records: dict[str, RecordFile]
 
     def frame(self, name: str) -> pd.DataFrame | None:
-        """Return the CSV of a published table (or ``paper/<name>``), with verdicts as text; None if there is none."""
+        """Return the CSV of a published table (or ``paper/<name>``), with verdicts as text; None if there is none.
+
+        Raises
+        ------
+        PageError
+            If it is no CSV.
+        """
         path = self.folder / f"{name}.csv"
-        return pd.read_csv(path, dtype={"matched": object}) if path.exists() else None
+        try:
+            return pd.read_csv(path, dtype={"matched": object}) if path.exists() else None
+        except (OSError, ValueError) as error:
+            raise PageError(f"cannot read {path}: {error}. Restore the committed file") from error
 
 
 def read_results(folder: Path) -> Results:

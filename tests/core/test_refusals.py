@@ -179,7 +179,7 @@ def test_numpy_numbers_are_welcome_as_parameters() -> None:
 BAD_EVAL_SETS: dict[str, tuple[Any, str]] = {
     "not_a_pair": (X, "eval_set"),
     "only_x": ((X,), "eval_set"),
-    "a_list_of_pairs": ([(X, Y), (X, Y)], "eval_set|y"),
+    "a_list_of_pairs": ([(X, Y), (X, Y)], "eval_set must be a pair .* not a list of pairs"),
     "three": ((X, Y, Y), "eval_set"),
     "fewer_features": ((X[:, :2], Y), "feature"),
     "fewer_targets": ((X, Y[:, :1]), "output|target|column"),

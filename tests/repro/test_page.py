@@ -573,6 +573,22 @@ def test_a_drawing_that_nothing_names_is_left_out(folder: Path, made_up: Path) -
     assert make_page(folder, made_up / "docs" / "findings.md") == before
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff"], ids=["empty", "not UTF-8"])
+def test_published_values_that_cannot_be_read_are_named(folder: Path, made_up: Path, content: bytes) -> None:
+    (folder / "paper" / "table5.csv").write_bytes(content)
+    with pytest.raises(PageError, match=r"cannot read .*table5\.csv.*Restore the committed file"):
+        make_page(folder, made_up / "docs" / "findings.md")
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"], ids=["not there", "not UTF-8"])
+def test_findings_that_cannot_be_read_are_named(folder: Path, tmp_path: Path, content: bytes | None) -> None:
+    prose = tmp_path / "findings.md"
+    if content:
+        prose.write_bytes(content)
+    with pytest.raises(PageError, match=r"cannot read .*findings\.md.*Restore the committed file"):
+        make_page(folder, prose)
+
+
 def test_an_image_that_is_not_published_stays_text() -> None:
     assert "a picture" in str(prose_html("# Found\n\nSee ![a picture](none.png).\n", "../docs", []))
 

@@ -248,6 +248,7 @@ def test_a_crash_without_output_is_told_by_its_signal(tmp_path: Path) -> None:
         ["experiment=table5", "--datasets", ","],
         ["experiment=table5", "dataset=yeast", "--datasets", "digits"],
         ["experiment=table5", "seed=1", "--seeds", "2"],
+        ["experiment=table5", "--processes", "0"],
     ],
 )
 def test_a_wrong_command_line_is_refused(arguments: list[str]) -> None:
