@@ -357,7 +357,8 @@ def _published(folder: Path, name: str) -> dict[str, Any] | None:
         return read_sidecar(sidecar)
     if (folder / f"{name}.md").exists():
         raise PublishError(
-            f"{name}.md is published and {sidecar} is missing, which says of what it was made; restore it"
+            f"{name}.md is published and {sidecar} is missing, which says of what it was made. Restore it, or delete "
+            f"{name}.md as well to publish anew"
         )
     return None
 

@@ -58,7 +58,10 @@ def read_sidecar(path: Path) -> dict[str, Any]:
     StoreError
         If it cannot be read, or is not as it was written.
     """
-    remedy = f"Restore the published file, or publish it again: make publish EXPERIMENT={path.stem}"
+    remedy = (
+        f"Restore the published file, or delete it with {path.stem}.md and publish again: "
+        f"make publish EXPERIMENT={path.stem}"
+    )
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
