@@ -184,7 +184,10 @@ def _make_plan(
                 raise PlanError(f"seeds must be at least 1, not {seeds}")
             known = asked.get("seed", [str(base.seed)])
             if seeds > len(known):
-                raise PlanError(f"{experiment} has {len(known)} seeds, not {seeds}; for more, give seed=range({seeds})")
+                more = f"dataset.seeds={seeds} 'seed=range({seeds})'"
+                raise PlanError(
+                    f'{experiment} has {len(known)} seeds, not {seeds}; for more, give {more} instead (ARGS="{more}")'
+                )
             asked["seed"] = known[:seeds]
         of_dataset = [key for key in _of_dataset(base) if key not in _swept(overrides) and key in asked]
         cells = _cells(experiment, list(_constant(overrides)), asked, of_dataset, base)

@@ -395,7 +395,7 @@ def main(arguments: list[str] | None = None) -> int:
                 stated = {**_published_reasons(RESULTS, source), **stated}
             written = write_tables(plan, store, store.tables_dir, stated)
         else:
-            before = _published_lines(plan)
+            before = _published_runs(plan)
             written = publish(plan, store, RESULTS, stated)
             _say_what_changed(plan, before)
     except (PlanError, PublishError, StoreError, BenchError, BenchReportError) as error:
@@ -404,18 +404,20 @@ def main(arguments: list[str] | None = None) -> int:
     return _show(written)
 
 
-def _published_lines(plan: Plan) -> list[bytes]:
-    path = records_path(RESULTS, plan.name)
-    return path.read_bytes().splitlines() if path.exists() else []
+def _published_runs(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Return the published records by their cells."""
+    return {_text(record["cell"]): record for record in published_records(RESULTS, plan.name)}
 
 
-def _say_what_changed(plan: Plan, before: list[bytes]) -> None:
+def _say_what_changed(plan: Plan, before: Mapping[str, Mapping[str, Any]]) -> None:
     """Publishing replaces runs published before by those recorded here: whoever does it should know."""
-    now = _published_lines(plan)
-    changed = len(set(now) - set(before))
-    if now and changed:
+    now = _published_runs(plan)
+    replaced = [cell for cell in now if cell in before and now[cell] != before[cell]]
+    other_scores = sum(now[cell]["scores"] != before[cell]["scores"] for cell in replaced)
+    if len(now) > len(before) or replaced:
         print(
-            f"{changed} of the {len(now)} lines of {records_path(RESULTS, plan.name).name} are new or replaced",
+            f"of the {len(now)} lines of {records_path(RESULTS, plan.name).name} {len(set(now) - set(before))} are new "
+            f"and {len(replaced)} replaced, {other_scores} of them with other scores",
             file=sys.stderr,
         )
 

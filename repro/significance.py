@@ -239,7 +239,8 @@ def compare(runs: pd.DataFrame, reference: str) -> pd.DataFrame:
         One row a data set, protocol and other model in order of appearance. Only seeds that both have are compared;
         ``n`` counts them and ``note`` names the others. ``reference_mean``, ``reference_sd``, ``mean`` and ``other_sd``
         are over those seeds. ``difference`` is positive where the reference is better, in
-        the score's units; ``effect`` is it over the standard deviation ``sd`` of the pairs (Cohen's d_z); ``wins`` and
+        the score's units; ``effect`` is it over the standard deviation ``sd`` of the pairs (Cohen's d_z), NaN for
+        two pairs, whose deviation says nothing; ``wins`` and
         ``losses`` count seeds. ``confidence``, ``t``, ``p``, ``low``, ``high`` are the paper's test (see `paired_t`),
         with ``corrected_`` before them Nadeau and Bengio's; ``corrected_p_holm`` is adjusted for the number of models
         on that data set. ``unpaired_confidence`` is what the paper's would be without pairs. ``wilcoxon_statistic``,
@@ -341,7 +342,7 @@ def _tests(
     plain, corrected, ranks = paired_t(differences), paired_t(differences, ratio), signed_rank(differences)
     return {
         "sd": plain.sd,
-        "effect": plain.mean / plain.sd if plain.sd else math.nan,
+        "effect": plain.mean / plain.sd if plain.sd and len(differences) > 2 else math.nan,
         **{name: getattr(plain, name) for name in _T_COLUMNS},
         **{f"corrected_{name}": getattr(corrected, name) for name in _T_COLUMNS},
         "unpaired_confidence": unpaired_confidence(sign * first, sign * second),

@@ -120,7 +120,7 @@ def test_the_leaf_budget_follows_the_swept_depth() -> None:
         ({"overrides": ["seed='3'"]}, "not '3'"),
         ({"overrides": ["dataset.seeds=-1"]}, "dataset.seeds of digits must be a whole number >= 1, not -1"),
         ({"overrides": ["dataset.seeds=0"]}, "not 0"),
-        ({"seeds": 11}, r"table5 has 10 seeds, not 11; for more, give seed=range\(11\)"),
+        ({"seeds": 11}, r"table5 has 10 seeds, not 11; for more, give dataset\.seeds=11 'seed=range\(11\)' instead"),
         ({"overrides": ["dataset.seeds=null"]}, "not None"),
         ({"overrides": ["seed=range(0)"]}, "no cells"),
         ({"overrides": ["model=null"]}, "model=null: Config group"),

@@ -397,9 +397,12 @@ def test_whoever_replaces_published_runs_is_told(
     monkeypatch.setattr(report, "make_plan", lambda *_, **__: replace(plan, runs_dir=str(store.root)))
     fill(plan, store)
     assert report.main(["publish", "table5"]) == 0
-    assert "12 of the 12 lines of table5_records.jsonl are new or replaced" in capsys.readouterr().err
+    message = "of the 12 lines of table5_records.jsonl {} are new and {} replaced, {} of them with other scores"
+    assert message.format(12, 0, 0) in capsys.readouterr().err
     assert report.main(["publish", "table5"]) == 0
     assert "replaced" not in capsys.readouterr().err
+    other = record(plan.cells[1])
     store.write(record(plan.cells[0], rounds=7))
+    store.write({**other, "scores": {**other["scores"], "test": 0.5}})
     assert report.main(["publish", "table5"]) == 0
-    assert "1 of the 12 lines" in capsys.readouterr().err
+    assert message.format(0, 2, 1) in capsys.readouterr().err
