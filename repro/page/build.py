@@ -13,6 +13,7 @@ from repro import tables
 from repro.page import findings
 from repro.page.catalogue import PARTS, Entry, further
 from repro.page.markup import prose_html, table_html
+from repro.page.numbers import Numbers
 from repro.page.sources import PageError, Published, Results, read_results
 from repro.sidecar import origins
 
@@ -67,7 +68,7 @@ def make_page(folder: Path, prose: Path) -> str:
             promises=findings.promises(results),
             titles={entry.name: entry.title for entry in _entries()},
             tolerance={"points": tables.POINTS, "relative": f"{tables.RELATIVE:.0%}"},
-            prose=prose_html(text, f"../{prose.parent.name}", list(results.tables)),
+            prose=prose_html(text, f"../{prose.parent.name}", list(results.tables), Numbers(results)),
             prose_path=f"../{prose.parent.name}/{prose.name}",
             records=list(results.records.values()),
         )

@@ -14,6 +14,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from repro.page.links import RowLinks
+from repro.page.numbers import Numbers
 from repro.page.sources import Published
 
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -40,7 +41,7 @@ def table_html(published: Published, title: str, paper: str) -> Markup:
     return _rendered(parser, tokens)
 
 
-def prose_html(text: str, folder: str, names: Collection[str]) -> Markup:
+def prose_html(text: str, folder: str, names: Collection[str], numbers: Numbers | None = None) -> Markup:
     """Render a document without tables of records.
 
     Parameters
@@ -51,6 +52,8 @@ def prose_html(text: str, folder: str, names: Collection[str]) -> Markup:
         Where it lies, from ``results``; its relative links are relative to that.
     names : collection of str
         Tables of the page: where one is named as code, or its file is linked to, that is made a link to its section.
+    numbers : Numbers, optional
+        What numbers lead to, in paragraphs that name tables and in tables below such paragraphs.
     """
     parser = _parser({})
     tokens = parser.parse(re.sub(r"\A# .*\n", "", text))
@@ -59,7 +62,38 @@ def prose_html(text: str, folder: str, names: Collection[str]) -> Markup:
     for token in tokens:
         if token.children:
             token.children = list(_linked_names(token.children, folder, names))
+    if numbers:
+        _link_prose(tokens, numbers, names)
     return _rendered(parser, tokens)
+
+
+def _link_prose(tokens: Sequence[Token], numbers: Numbers, names: Collection[str]) -> None:
+    """Let the numbers of paragraphs and tables lead to the records of the tables that the paragraph names."""
+    headings: dict[str, str] = {}
+    tables: list[str] = []
+    above = row = ""
+    columns: list[str] = []
+    for at, token in enumerate(tokens):
+        inline = tokens[at + 1] if at + 1 < len(tokens) else token
+        if token.type == "heading_open":
+            headings = {tag: text for tag, text in headings.items() if tag < token.tag}
+            headings[token.tag] = inline.content
+        elif token.type == "table_open":
+            columns = []
+        elif token.type == "th_open":
+            columns.append(inline.content)
+        elif token.type == "tr_open":
+            row, place = tokens[at + 2].content, 0
+        elif token.type == "paragraph_open":
+            above = inline.content
+            named = (str(child.attrs.get("href", "")).removeprefix("#") for child in inline.children or [])
+            tables = [name for name in named if name in names]
+            inline.children = numbers.linked(inline.children or [], tables, "", [*reversed(headings.values())])
+        elif token.type == "td_open":
+            cell = f"{row} {columns[place]}".strip()
+            around = [above, *reversed(headings.values())]
+            inline.children = numbers.linked(inline.children or [], tables, cell, around)
+            place += 1
 
 
 def _parser(drawings: Mapping[str, Path]) -> MarkdownIt:

@@ -23,6 +23,7 @@ from repro.page import findings
 from repro.page.build import make_page
 from repro.page.links import RowLinks
 from repro.page.markup import prose_html
+from repro.page.numbers import Numbers
 from repro.page.records import record_file
 from repro.page.records import row as described_run
 from repro.page.sources import PageError, read_results
@@ -435,6 +436,54 @@ def test_paragraphs_of_findings_name_the_tables_of_their_numbers(project_root: P
         assert above, text
         n_checked += 1
     assert n_checked > 50
+
+
+@pytest.fixture(scope="module")
+def numbers(project_root: Path) -> Numbers:
+    return Numbers(read_results(project_root / "results"))
+
+
+@pytest.mark.parametrize(
+    ("number", "tables", "said", "around", "address"),
+    [
+        ("59.30", ["table5"], "GBDT-MO has 59.30 on Caltech101", [], "#records/table5/caltech101"),
+        ("59.30", ["table5"], "GBDT-MO has 59.30", ["Caltech101: better than published"], "#records/table5/caltech101"),
+        ("2.4", ["table5"], "2.4 on digits, 2.7 on Yeast", ["Yeast"], "#records/table5"),  # two sets: which is open
+        (".2476", ["ablation"], "digits_inpainting (RMSE)", [], "#records/ablation/digits_inpainting"),
+        ("57.49", ["table5"], "59.30 (published 57.49) on Caltech101", [], "paper/table5.csv"),
+        (".9830", ["released"], "published .9830 on MNIST", [], "paper/table5.csv"),  # 98.30 %
+        ("57.49", ["table5"], "published 57.49 on Yeast", [], "#records/table5/yeast"),  # another set's value
+        ("24 %", ["released"], "24 % of MNIST's rows", [], "#records/released/mnist/gbdt_mo_released/paper"),
+        (".00", ["ranksvm_toy"], "Rank-SVM published", [], "paper/ranksvm_toy.csv"),
+        (".5972", ["figure4"], "the anchor: .5972 on Caltech101", [], None),
+        (".26720", ["table7"], "gives .26720 (hand runs)", ["Inpainting"], None),
+        ("1.0", [], "1.0 on Yeast", [], None),
+    ],
+)
+def test_a_number_of_the_findings_leads_to_what_it_is_from(
+    numbers: Numbers, number: str, tables: list[str], said: str, around: list[str], address: str | None
+) -> None:
+    assert numbers.address(number, tables, said, around) == address
+
+
+def test_numbers_of_prose_are_linked_where_a_table_is_named(numbers: Numbers) -> None:
+    text = "It has 1.5 of *60.85* and\n12 rounds; by a hand run .7. It has 3 % [table5].\n\nAlone 1.5."
+    text = f"# Found\n\n## Yeast\n\n{text}\n\n[table5]: ../results/table5.md\n"
+    page = str(prose_html(text, "../docs", ["table5"], numbers))
+    links = re.findall(r'<a href="([^"]*)" class="number">([^<]*)</a>', page)
+    assert links == [("#records/table5/yeast", number) for number in ("1.5", "60.85", "3 %")]
+    words = "Yeast It has 1.5 of 60.85 and 12 rounds; by a hand run .7. It has 3 % table5. Alone 1.5."
+    assert " ".join(re.sub("<[^>]*>", "", page).split()) == words
+
+
+def test_every_decimal_of_the_findings_is_a_link_or_has_no_record(numbers: Numbers, project_root: Path) -> None:
+    text = (project_root / "docs" / "findings.md").read_text()
+    page = str(prose_html(text, "../docs", [*read_results(project_root / "results").tables], numbers))
+    assert len(re.findall('class="number"', page)) > 400
+    bare = re.sub("<[^>]+>", "", re.sub("<a .*?</a>", "#", page, flags=re.DOTALL)).replace("\n", " ")
+    for left in re.finditer(r"(?<![\w.,/])\d*\.\d+(?![\w.])", bare):
+        around = bare[max(0, left.start() - 150) : left.end() + 150]
+        assert re.search("anchor|hand run", around), around
 
 
 def test_rows_without_a_leaf_are_those_of_the_ablation(project_root: Path, parsed: Parsed) -> None:
