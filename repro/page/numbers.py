@@ -11,7 +11,7 @@ from markdown_it.token import Token
 
 from repro.page.sources import Results
 
-_NUMBER = re.compile(r"(?<![\w.,/])[−+-]?(?:\d[\d,]*)?\.\d+(?![\w.])(?: %)?|(?<![\w.,/])\d+ %")
+_NUMBER = re.compile(r"(?<![\w.,/])[−+-]?(?:\d[\d,]*)?\.\d+(?!\w|\.\d)(?: %)?|(?<![\w.,/])\d+ %")
 """Integers alone may be rounds, rows, labels or depths: they are left out."""
 _SENTENCE = re.compile(r"(?<=[.:;]) +(?=[^\d. ])")
 _NO_RECORD = re.compile(r"\banchor\b|\bhand runs?\b")

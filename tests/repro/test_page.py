@@ -467,12 +467,12 @@ def test_a_number_of_the_findings_leads_to_what_it_is_from(
 
 
 def test_numbers_of_prose_are_linked_where_a_table_is_named(numbers: Numbers) -> None:
-    text = "It has 1.5 of *60.85* and\n12 rounds; by a hand run .7. It has 3 % [table5].\n\nAlone 1.5."
+    text = "It has 1.5 of *60.85* and\n12 rounds; by a hand run .7. It has 3 % and 4.5. [table5]\n\nAlone 1.5."
     text = f"# Found\n\n## Yeast\n\n{text}\n\n[table5]: ../results/table5.md\n"
     page = str(prose_html(text, "../docs", ["table5"], numbers))
     links = re.findall(r'<a href="([^"]*)" class="number">([^<]*)</a>', page)
-    assert links == [("#records/table5/yeast", number) for number in ("1.5", "60.85", "3 %")]
-    words = "Yeast It has 1.5 of 60.85 and 12 rounds; by a hand run .7. It has 3 % table5. Alone 1.5."
+    assert links == [("#records/table5/yeast", number) for number in ("1.5", "60.85", "3 %", "4.5")]
+    words = "Yeast It has 1.5 of 60.85 and 12 rounds; by a hand run .7. It has 3 % and 4.5. table5 Alone 1.5."
     assert " ".join(re.sub("<[^>]*>", "", page).split()) == words
 
 
@@ -481,7 +481,7 @@ def test_every_decimal_of_the_findings_is_a_link_or_has_no_record(numbers: Numbe
     page = str(prose_html(text, "../docs", [*read_results(project_root / "results").tables], numbers))
     assert len(re.findall('class="number"', page)) > 400
     bare = re.sub("<[^>]+>", "", re.sub("<a .*?</a>", "#", page, flags=re.DOTALL)).replace("\n", " ")
-    for left in re.finditer(r"(?<![\w.,/])\d*\.\d+(?![\w.])", bare):
+    for left in re.finditer(r"(?<![\w.,/])\d*\.\d+(?!\w|\.\d)", bare):
         around = bare[max(0, left.start() - 150) : left.end() + 150]
         assert re.search("anchor|hand run", around), around
 
