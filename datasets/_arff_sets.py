@@ -62,9 +62,9 @@ def read_description(name: str) -> Description:
             raise TypeError(f"expected keys and values, not {type(content).__name__}")
         _check_keys(content, _KEYS)
         xml = [_file(content["xml"])] if "xml" in content else []
-        if "files" not in content:
-            raise KeyError("files")
-        groups = [_files(content[key], key) for key in ("files", "other_form") if key in content]
+        groups = [_files(content["files"], "files")]
+        if "other_form" in content:
+            groups.append(_files(content["other_form"], "other_form"))
         if len(groups[-1]) != len(groups[0]):
             raise ValueError(f"other_form has {len(groups[-1])} files and files {len(groups[0])}; expected as many")
         n_targets = content.get("n_targets")
@@ -90,7 +90,7 @@ def _check_keys(content: Mapping[str, Any], known: set[str]) -> None:
 
 def _files(content: Any, key: str) -> list[Mapping[str, Any]]:
     """Return what is said of each of the files under a key, after checking what `_file` does not."""
-    if content is None or not isinstance(content, list) or not all(isinstance(file, dict) for file in content):
+    if not isinstance(content, list) or not all(isinstance(file, dict) for file in content):
         raise TypeError(f"{key} should be a list, each of its files with path and sha256")
     if not 1 <= len(content) <= 2:
         raise ValueError("expected one file, or one of training rows and one of test rows")

@@ -260,7 +260,7 @@ def _publish_without_runs(plan: Plan, store: RunStore, folder: Path) -> list[Pat
     """Write tables that are made from the data sets, after checking that none that is published is missing here."""
     evidence, pages = _make_pages(plan, store, None)
     for page in pages:
-        before = (_published(folder, page.name) or {"data": {}})["data"]
+        before = (_published_sidecar(folder, page.name) or {"data": {}})["data"]
         if lost := sorted(set(before) - set(page.data)):
             raise PublishError(
                 f"{page.name} is published with {', '.join(lost)}, which cannot be had here; publishing would lose "
@@ -345,12 +345,12 @@ def _compact(record: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, A
 
 
 def _published_reasons(folder: Path, name: str) -> dict[str, str]:
-    gaps = (_published(folder, name) or {"gaps": []})["gaps"]
+    gaps = (_published_sidecar(folder, name) or {"gaps": []})["gaps"]
     # What was missing then is looked up anew.
     return {f"{gap['dataset']}/{gap['model']}": gap["reason"] for gap in gaps if not gap["reason"].startswith(NO_DATA)}
 
 
-def _published(folder: Path, name: str) -> dict[str, Any] | None:
+def _published_sidecar(folder: Path, name: str) -> dict[str, Any] | None:
     """Return what the sidecar of a published table says, None if the table is not published."""
     sidecar = folder / f"{name}.json"
     if sidecar.exists():

@@ -90,8 +90,6 @@ def run_sweep(
     with _sole_sweep(store), ThreadPoolExecutor(1, thread_name_prefix="mlflow") as mirroring:
         store.clean_temporary()
         records = _readable_records(plan, store)
-        planned = {cell.run_id for cell in plan.cells}
-        require_same_data((record for record in records if record["run_id"] in planned), store)
         if mirror is not None:
             mirroring.submit(mirror.try_sync).result()
         missing = [cell for cell in plan.cells if not store.has(cell.run_id)]
@@ -131,7 +129,10 @@ def _sole_sweep(store: RunStore) -> Iterator[None]:
 
 
 def _readable_records(plan: Plan, store: RunStore) -> list[dict[str, Any]]:
-    """Read all records: a bad one of this plan must be known before hours of work, another one must not stop it."""
+    """Read all records: before hours of work, a bad one of this plan must be known, or one of other data.
+
+    A bad record of another plan must not stop it.
+    """
     needed = {cell.run_id for cell in plan.cells}
     records = []
     for identifier in store.identifiers():
@@ -141,6 +142,7 @@ def _readable_records(plan: Plan, store: RunStore) -> list[dict[str, Any]]:
             if identifier in needed:
                 raise
             log.warning("%s", error)
+    require_same_data((record for record in records if record["run_id"] in needed), store)
     return records
 
 
