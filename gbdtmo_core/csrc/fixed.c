@@ -9,6 +9,8 @@
 #define LARGEST_EXPONENT 500
 /* Rows taken at once: few enough for float64 sums of integers up to 2^32 to be exact. */
 #define CHUNK_ROWS 4096
+/* Rows ahead whose memory is asked for. */
+#define AHEAD 8
 
 gmo_status gmo_fixed_init(gmo_fixed *fixed, int64_t n_rows, int32_t d, bool has_hessian) {
     /* Whole vectors; of wide rows, whole cache lines. */
@@ -208,6 +210,10 @@ GMO_CLONES
 void gmo_fixed_total(const gmo_fixed *fixed, const int32_t *rows, int64_t n_rows, int32_t *total) {
     int32_t stride = fixed->stride;
     memset(total, 0, (size_t)stride * sizeof *total);
-    for (int64_t i = 0; i < n_rows; i++)
+    for (int64_t i = 0; i < n_rows; i++) {
+        if (rows && i + AHEAD < n_rows)
+            for (int32_t j = 0; j < stride; j += 16)
+                __builtin_prefetch(fixed->rows + rows[i + AHEAD] * (int64_t)stride + j);
         gmo_add_row(total, fixed->rows + (rows ? rows[i] : i) * (int64_t)stride, stride);
+    }
 }

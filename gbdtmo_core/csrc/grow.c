@@ -24,12 +24,15 @@ gmo_status gmo_grower_init(gmo_grower *g, const gmo_params *params, const gmo_bi
         g->part_size = size > g->part_size ? size : g->part_size;
     }
     g->part_size += GMO_LANES;
-    int64_t parts_size;
-    if (!gmo_size_mul(2 * (int64_t)params->n_threads, g->part_size, &parts_size))
+    int64_t parts_size, thread_totals_size;
+    if (!gmo_size_mul(2 * (int64_t)params->n_threads, g->part_size, &parts_size) ||
+        !gmo_size_mul(params->n_threads, gmo_total_size(&g->shape), &thread_totals_size))
         return GMO_ERR_SIZE;
     g->parts = gmo_alloc(parts_size, sizeof *g->parts);
+    g->thread_totals = gmo_alloc(thread_totals_size, sizeof *g->thread_totals);
     g->totals = gmo_alloc_zero(2 * gmo_total_size(&g->shape), sizeof *g->totals);
-    if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->part_left || !g->parts || !g->totals)
+    if (!g->rows || !g->spare || !g->pool || !g->slot_owner || !g->part_left || !g->parts || !g->totals ||
+        !g->thread_totals)
         return GMO_ERR_MEMORY;
     for (int64_t i = 0; i < g->n_slots; i++)
         g->slot_owner[i] = -1;
@@ -43,6 +46,7 @@ void gmo_grower_free(gmo_grower *g) {
     free(g->slot_owner);
     free(g->part_left);
     free(g->totals);
+    free(g->thread_totals);
     free(g->parts);
     free(g->rows);
     free(g->spare);

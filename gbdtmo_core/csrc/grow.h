@@ -47,8 +47,9 @@ typedef struct {
     int32_t **pool;      /* histograms, each followed by the total of its node; allocated when first used */
     int64_t *slot_owner; /* node that holds a slot, -1: free */
     int64_t n_slots;
-    int32_t *totals; /* (2, total size) of two nodes that have no slot */
-    int32_t *parts;  /* (n_threads, 2, part_size) a block of two histograms that are not kept */
+    int32_t *totals;        /* (2, total size) of two nodes that have no slot */
+    int32_t *thread_totals; /* (n_threads, total size) of every thread's share of a node */
+    int32_t *parts;         /* (n_threads, 2, part_size) a block of two histograms that are not kept */
     int64_t part_size;
 
     gmo_growth_times times; /* of the trees so far */

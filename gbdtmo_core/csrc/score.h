@@ -24,55 +24,76 @@ GMO_INLINE double sum_of(const double *values, int32_t n) {
     return sum;
 }
 
-/* The order of this sum is fixed, whatever the instruction set. */
-GMO_INLINE double sum_lanes(const double a[SUM_LANES]) {
-    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+/* SUM_LANES outputs at a time. Vectors are passed between functions that are always inlined, so that no calling convention
+ * matters. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+typedef double gmo_double8 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t gmo_long8 __attribute__((vector_size(64), aligned(8), may_alias));
+
+GMO_INLINE gmo_double8 load_doubles(const double *values) { return *(const gmo_double8 *)values; }
+
+GMO_INLINE gmo_double8 doubles_of(gmo_int8 values) { return __builtin_convertvector(values, gmo_double8); }
+
+GMO_INLINE gmo_int8 load_int8(const int32_t *values) { return *(const gmo_int8 *)values; }
+
+/* values where the condition holds, a comparison's result; 0 elsewhere. */
+GMO_INLINE gmo_double8 where(gmo_long8 condition, gmo_double8 values) {
+    return (gmo_double8)(condition & (gmo_long8)values);
 }
+
+/* The order of this sum is fixed, whatever the instruction set. */
+GMO_INLINE double sum_lanes(gmo_double8 a) { return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7])); }
 
 GMO_INLINE double ratio(double numerator, double denominator) { return denominator > 0 ? numerator / denominator : 0; }
 
-/* soft(G, alpha)^2 */
-GMO_INLINE double soft_square(double g, double alpha) {
-    double size = (g < 0 ? -g : g) - alpha;
-    size = size > 0 ? size : 0;
+GMO_INLINE gmo_double8 ratios(gmo_double8 numerator, gmo_double8 denominator) {
+    return where(denominator > 0, numerator / denominator);
+}
+
+/* soft(G, alpha)^2 of gradients in units. */
+GMO_INLINE gmo_double8 soft_squares(gmo_int8 gradient, const double *unit, double alpha) {
+    gmo_double8 g = doubles_of(gradient) * load_doubles(unit);
+    gmo_double8 size = (gmo_double8)((gmo_long8)g & INT64_MAX) - alpha;
+    size = where(size > 0, size);
     return size * size;
 }
 
 /* Scores of both sides summed over all outputs, with a constant Hessian (the row count): one division a side. */
 GMO_INLINE double full_constant(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    double l[SUM_LANES] = {0}, r[SUM_LANES] = {0};
+    gmo_double8 l = {0}, r = {0};
     const double *unit = s->fixed->gradient_unit;
-    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES)
-        for (int32_t i = 0; i < SUM_LANES; i++) {
-            l[i] += soft_square(left[j + i] * unit[j + i], s->reg_alpha);
-            r[i] += soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha);
-        }
+    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES) {
+        gmo_int8 g = load_int8(left + j);
+        l += soft_squares(g, unit + j, s->reg_alpha);
+        r += soft_squares(load_int8(total + j) - g, unit + j, s->reg_alpha);
+    }
     int32_t n_left = left[s->fixed->count_lane], n_right = total[s->fixed->count_lane] - n_left;
     return ratio(sum_lanes(l), n_left + s->reg_lambda) + ratio(sum_lanes(r), n_right + s->reg_lambda);
 }
 
 /* The same with the diagonal of the Hessian [eq. 16]. */
 GMO_INLINE double full_diagonal(const gmo_splitter *s, const int32_t *left, const int32_t *total) {
-    double l[SUM_LANES] = {0}, r[SUM_LANES] = {0};
+    gmo_double8 l = {0}, r = {0};
     const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
     const int32_t *h_left = left + s->fixed->d, *h_total = total + s->fixed->d;
-    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES)
-        for (int32_t i = 0; i < SUM_LANES; i++) {
-            l[i] += ratio(soft_square(left[j + i] * unit[j + i], s->reg_alpha),
-                          h_left[j + i] * h_unit[j + i] + s->reg_lambda);
-            r[i] += ratio(soft_square((total[j + i] - left[j + i]) * unit[j + i], s->reg_alpha),
-                          (h_total[j + i] - h_left[j + i]) * h_unit[j + i] + s->reg_lambda);
-        }
+    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES) {
+        gmo_int8 g = load_int8(left + j), h = load_int8(h_left + j);
+        gmo_double8 worth = load_doubles(h_unit + j);
+        l += ratios(soft_squares(g, unit + j, s->reg_alpha), doubles_of(h) * worth + s->reg_lambda);
+        r += ratios(soft_squares(load_int8(total + j) - g, unit + j, s->reg_alpha),
+                    doubles_of(load_int8(h_total + j) - h) * worth + s->reg_lambda);
+    }
     return sum_lanes(l) + sum_lanes(r);
 }
 
 /* Score of every output of one side into score (d + GMO_LANES,). h is a row's Hessian lanes, or NULL: count rows. */
 GMO_INLINE void side_scores(const gmo_splitter *s, const int32_t *g, const int32_t *h, int32_t count, double *score) {
     const double *unit = s->fixed->gradient_unit, *h_unit = s->fixed->hessian_unit;
-    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES)
-        for (int32_t i = 0; i < SUM_LANES; i++)
-            score[j + i] = ratio(soft_square(g[j + i] * unit[j + i], s->reg_alpha),
-                                 (h ? h[j + i] * h_unit[j + i] : count) + s->reg_lambda);
+    for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES) {
+        gmo_double8 sum = h ? doubles_of(load_int8(h + j)) * load_doubles(h_unit + j) : (gmo_double8){0} + count;
+        *(gmo_double8 *)(score + j) =
+            ratios(soft_squares(load_int8(g + j), unit + j, s->reg_alpha), sum + s->reg_lambda);
+    }
 }
 
 /* Sum of the k largest of values (d,), added in descending order; top (k,) is working memory. */
@@ -90,31 +111,40 @@ GMO_INLINE double top_sum(const double *values, int32_t d, int32_t k, double *to
     return sum_of(top, size);
 }
 
-/* Upper bound of the sum of the k largest of values (d,), but for rounding: for any t the sum is at most k t + what exceeds
- * t. *t is brought near the k-th largest, where the bound is the sum itself, by halving an interval, until the bound is
- * below enough. */
-GMO_INLINE double top_bound(const double *values, int32_t d, int32_t k, double *t, double enough) {
-    double low = 0, high = 0, best = INFINITY; /* high = 0: not known */
-    for (int32_t step = 0; step < 8; step++) {
-        double lanes[SUM_LANES] = {0}, counts[SUM_LANES] = {0};
-        for (int32_t j = 0; j < d; j += SUM_LANES)
-            for (int32_t i = 0; i < SUM_LANES; i++) {
-                double over = values[j + i] - *t; /* 0 - t beyond d */
-                lanes[i] += over > 0 ? over : 0;
-                counts[i] += over > 0 ? 1 : 0;
-            }
-        double bound = k * *t + sum_lanes(lanes), n_above = sum_lanes(counts);
-        best = bound < best ? bound : best;
-        if (best < enough || n_above == k || *t == 0)
-            break;
-        if (n_above > k)
-            low = *t;
-        else
-            high = *t;
-        *t = high > 0 ? (low + high) / 2 : 2 * *t;
+/* A search for an upper bound of the sum of the k largest of some values: for any t it is at most k t + what exceeds t, and
+ * no more where t is the k-th largest. */
+typedef struct {
+    double t, next;   /* tried last, and to be tried */
+    double low, high; /* the k-th largest lies between; high = 0: not known */
+    double bound;     /* but for rounding */
+    bool done;
+} top_search;
+
+GMO_INLINE top_search top_start(double t) { return (top_search){t, t, 0, 0, INFINITY, false}; }
+
+/* Tries the next t on values (d,), zeros beyond d up to SUM_LANES. */
+GMO_INLINE void top_step(top_search *search, const double *values, int32_t d, int32_t k) {
+    gmo_double8 lanes = {0}, counts = {0};
+    double t = search->t = search->next;
+    for (int32_t j = 0; j < d; j += SUM_LANES) {
+        gmo_double8 over = load_doubles(values + j) - t; /* 0 - t beyond d */
+        lanes += where(over > 0, over);
+        counts += where(over > 0, (gmo_double8){0} + 1);
     }
-    return best;
+    double bound = k * t + sum_lanes(lanes), n_above = sum_lanes(counts);
+    search->bound = bound < search->bound ? bound : search->bound;
+    search->done = n_above == k || t == 0;
+    if (n_above > k) {
+        search->low = t;
+        search->next = search->high > 0 ? (t + search->high) / 2 : 1.25 * t;
+    } else {
+        search->high = t;
+        search->next = search->low > 0 ? (search->low + t) / 2 : 0.8 * t;
+    }
 }
+
+/* Steps before a candidate's top k are selected one by one. */
+#define TOP_STEPS 8
 
 /* Scores of the best k outputs: one shared set [eq. 22], or one a side [eq. 21]. 0 if bounds show it to be below limit, by
  * far more than what rounding may do. */
@@ -132,14 +162,26 @@ GMO_INLINE double sparse_value(const gmo_splitter *s, const int32_t *left, const
     if (s->restricted) {
         for (int32_t j = 0; j < d; j++)
             a[j] += b[j];
-        if (top_bound(a, d, k, &w->kth[0], enough) < enough)
+        top_search both = top_start(w->kth[0]);
+        for (int32_t step = 0; step < TOP_STEPS && !both.done && both.bound >= enough; step++)
+            top_step(&both, a, d, k);
+        w->kth[0] = both.t;
+        if (both.bound < enough)
             return 0;
         double value = top_sum(a, d, k, w->top);
         w->kth[0] = w->top[k - 1];
         return value;
     }
-    double left_bound = top_bound(a, d, k, &w->kth[0], 0);
-    if (left_bound + top_bound(b, d, k, &w->kth[1], enough - left_bound) < enough)
+    top_search l = top_start(w->kth[0]), r = top_start(w->kth[1]);
+    for (int32_t step = 0; step < TOP_STEPS && !(l.done && r.done) && l.bound + r.bound >= enough; step++) {
+        if (!l.done)
+            top_step(&l, a, d, k);
+        if (!r.done)
+            top_step(&r, b, d, k);
+    }
+    w->kth[0] = l.t;
+    w->kth[1] = r.t;
+    if (l.bound + r.bound < enough)
         return 0;
     double value = top_sum(a, d, k, w->top);
     w->kth[0] = w->top[k - 1];

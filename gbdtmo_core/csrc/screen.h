@@ -43,7 +43,7 @@ typedef struct {
 
 /* What is summed over the outputs of a candidate, with scores l and r of either side. The sum of the k largest of scores is
  * at most their whole sum, and at most k t + the sum of what exceeds t, for any t; it is the latter where t is the k-th
- * largest. So a threshold t near that of the best candidate so far shows most others to be worse without any selection.
+ * largest. So a threshold t near that of a candidate scored before shows most others to be worse without any selection.
  * Full: l + r. Restricted: l + r, and what exceeds t. Unrestricted: l, r, and what they exceed their own t by. */
 typedef enum { SUMS_FULL = 1, SUMS_RESTRICTED = 2, SUMS_UNRESTRICTED = 4 } gmo_bound_sums;
 #define GMO_MAX_SUMS 4
@@ -54,7 +54,7 @@ bool gmo_screen_is_sound(const gmo_splitter *splitter);
 /* Completes node->estimates, whose layout, rows and rest are set, with the factors of its outputs. */
 void gmo_screen_prepare(const gmo_splitter *splitter, gmo_split_node *node);
 /* Upper bounds of the values of all candidates of n scans; they may be loose once they are below least. kth: the k-th
- * largest scores of a good candidate, of both sides together, or of either, a row. */
+ * largest scores of a candidate scored before, of both sides together, or of either, a row. */
 void gmo_screen_bound(const gmo_splitter *splitter, const gmo_estimates *e, feature_scan *scans, int32_t n,
                       const double kth[2], double least);
 

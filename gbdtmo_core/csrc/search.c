@@ -156,6 +156,24 @@ static bool is_worth_keeping(const gmo_grower *g, int64_t node) {
            most_rows > g->splitter.small_rows;
 }
 
+/* Sum of a node's rows into s->total, each thread over an even share of them. */
+static void sum_rows(const gmo_grower *g, const search *s) {
+    int32_t stride = g->shape.stride, n_threads = g->params->n_threads;
+    if (!GMO_PARALLEL(n_threads, s->count * stride)) {
+        gmo_fixed_total(&g->fixed, s->rows, s->count, s->total);
+        return;
+    }
+    memset(s->total, 0, (size_t)stride * sizeof *s->total);
+#pragma omp parallel num_threads(n_threads)
+    {
+        int32_t *own = g->thread_totals + gmo_thread_number() * gmo_total_size(&g->shape);
+        gmo_range part = gmo_thread_range(s->count);
+        gmo_fixed_total(&g->fixed, s->rows + part.first, part.last - part.first, own);
+#pragma omp critical(gmo_grow_merge)
+        gmo_add_row(s->total, own, stride);
+    }
+}
+
 /* Sets a search up that sums the node's rows: by its rows, or with a histogram. */
 static gmo_status prepare(gmo_grower *g, search *s, search_way way, int32_t *spare_total) {
     s->way = way;
@@ -165,7 +183,7 @@ static gmo_status prepare(gmo_grower *g, search *s, search_way way, int32_t *spa
         s->kept = g->pool[g->nodes[s->node].slot];
         s->total = slot_total(g, g->nodes[s->node].slot);
     }
-    gmo_fixed_total(&g->fixed, s->rows, s->count, s->total);
+    sum_rows(g, s);
     return GMO_OK;
 }
 

@@ -8,7 +8,7 @@
 #define WIDE_BLOCK_BYTES ((int64_t)1000 << 10)
 /* Blocks a thread, so that threads end at about the same time. Narrow rows have one: reading a row's list costs as much as
  * several entries, once a block. */
-#define WIDE_BLOCKS_PER_THREAD 4
+#define WIDE_BLOCKS_PER_THREAD 3
 /* Cells of a block, numbered in 16 bits. */
 #define BLOCK_CELLS ((int64_t)1 << 16)
 /* Share of entries up to which a block keeps them in lists: a listed entry costs more than one of a full row. */

@@ -19,7 +19,7 @@ typedef struct {
     int32_t *left; /* (stride + GMO_LANES,) */
     score_scratch score;
     uint8_t *row_bin; /* (GMO_GROUP_FEATURES, small_rows) */
-    double kth[2];    /* of the best candidate so far: the k-th largest scores, those of either side a row of it */
+    double kth[2];    /* of the candidate scored last: the k-th largest scores, those of either side a row of it */
     feature_scan scans[GMO_GROUP_FEATURES];
 } scan_scratch;
 
@@ -250,12 +250,13 @@ GMO_INLINE void score_candidate(const gmo_splitter *s, const feature_scan *scan,
         for (int32_t j = 0; j < stride; j++)
             w->left[j] -= scan->missing[j];
     gmo_split split = {value, 0, scan->feature, at->n_left, at->bin, at->missing_left, scan->n_missing > 0};
-    if (value > best->value || (value == best->value && best->feature >= 0 && comes_first(&split, best))) {
+    if (value > best->value || (value == best->value && best->feature >= 0 && comes_first(&split, best)))
         *best = split;
-        int32_t n_right = total[s->fixed->count_lane] - at->n_left;
-        w->kth[0] = s->restricted ? w->score.kth[0] : w->score.kth[0] / at->n_left;
-        w->kth[1] = s->restricted ? 0 : w->score.kth[1] / n_right;
-    }
+    if (!s->top_k || !s->estimates)
+        return;
+    int32_t n_right = total[s->fixed->count_lane] - at->n_left;
+    w->kth[0] = s->restricted ? w->score.kth[0] : w->score.kth[0] / at->n_left;
+    w->kth[1] = s->restricted ? 0 : w->score.kth[1] / n_right;
 }
 
 /* Scores the candidates of a feature that are not shown to be worse than the best so far. */
