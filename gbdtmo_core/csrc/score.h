@@ -78,10 +78,10 @@ GMO_INLINE double full_diagonal(const gmo_splitter *s, const int32_t *left, cons
     const int32_t *h_left = left + s->fixed->d, *h_total = total + s->fixed->d;
     for (int32_t j = 0; j < s->fixed->d; j += SUM_LANES) {
         gmo_int8 g = load_int8(left + j), h = load_int8(h_left + j);
-        gmo_double8 worth = load_doubles(h_unit + j);
-        l += ratios(soft_squares(g, unit + j, s->reg_alpha), doubles_of(h) * worth + s->reg_lambda);
+        gmo_double8 h_units = load_doubles(h_unit + j);
+        l += ratios(soft_squares(g, unit + j, s->reg_alpha), doubles_of(h) * h_units + s->reg_lambda);
         r += ratios(soft_squares(load_int8(total + j) - g, unit + j, s->reg_alpha),
-                    doubles_of(load_int8(h_total + j) - h) * worth + s->reg_lambda);
+                    doubles_of(load_int8(h_total + j) - h) * h_units + s->reg_lambda);
     }
     return sum_lanes(l) + sum_lanes(r);
 }
@@ -115,7 +115,7 @@ GMO_INLINE double top_sum(const double *values, int32_t d, int32_t k, double *to
  * no more where t is the k-th largest. */
 typedef struct {
     double t, next;   /* tried last, and to be tried */
-    double low, high; /* the k-th largest lies between; high = 0: not known */
+    double low, high; /* the k-th largest lies between; 0: not known */
     double bound;     /* but for rounding */
     bool done;
 } top_search;

@@ -157,7 +157,7 @@ static bool is_worth_keeping(const gmo_grower *g, int64_t node) {
 }
 
 /* Sum of a node's rows into s->total, each thread over an even share of them. */
-static void sum_rows(const gmo_grower *g, const search *s) {
+static void sum_node(const gmo_grower *g, const search *s) {
     int32_t stride = g->shape.stride, n_threads = g->params->n_threads;
     if (!GMO_PARALLEL(n_threads, s->count * stride)) {
         gmo_fixed_total(&g->fixed, s->rows, s->count, s->total);
@@ -183,7 +183,7 @@ static gmo_status prepare(gmo_grower *g, search *s, search_way way, int32_t *spa
         s->kept = g->pool[g->nodes[s->node].slot];
         s->total = slot_total(g, g->nodes[s->node].slot);
     }
-    sum_rows(g, s);
+    sum_node(g, s);
     return GMO_OK;
 }
 
